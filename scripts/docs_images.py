@@ -8,7 +8,6 @@ The same releases of the libraries write the same bytes.
 
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -225,42 +224,6 @@ def draw_charts(folder):
     for name, count, form in (("chart-curves.png", 5, "curves"), ("chart-dots.png", 20, "dots")):
         plot(simulate_models(count), folder / name, ChartForm(chart=form))
         check(folder / name)
-    with TemporaryDirectory() as scratch:
-        for name, flags in list_charts_of_sets(Path(scratch)).items():
-            run(*flags, "--output", folder / name)
-            check(folder / name)
-
-
-def list_charts_of_sets(scratch):
-    """Create sets of parts of the photographs; return the commands that draw charts of them."""
-    source, config = scratch / "photos", scratch / "other.yaml"
-    source.mkdir()
-    for number, picture in enumerate(cut_pictures(30)):
-        picture.save(source / f"{number:02d}.png")
-    # Two other constants, as on the page of compare.
-    config.write_text(
-        "edition: imagenet\nrequire_classes: false\n"
-        "parameters: {gaussian_noise: {4: {sigma: 0.27}}, contrast: {3: {factor: 0.22}}}\n"
-    )
-    common = ("--source", source, "--quiet")
-    whole = (*common, "--edition", "imagenet", "--set", "require_classes=false")
-    run("make-c", *whole, "--output", scratch / "a")
-    run("make-c", "--config", config, *common, "--seed", "1", "--output", scratch / "b")
-    run("make-p", *whole, "--limit", "4", "--output", scratch / "p")
-    return {
-        "chart-compare.png": ("compare", scratch / "a", scratch / "b"),
-        "chart-sequences.png": ("report", scratch / "p", "--chart", "curves"),
-        "chart-strengths.png": ("calibrate", "--source", source, "--edition", "imagenet", "--images", "16"),
-    }
-
-
-def run(*arguments):
-    try:
-        main([*map(str, arguments)], standalone_mode=False)
-    except SystemExit as end:
-        # compare ends with status 1 where something differs.
-        if end.code not in (0, 1):
-            raise
 
 
 FAMILIES = {

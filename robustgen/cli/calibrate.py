@@ -35,17 +35,13 @@ def calibrate(config: Config, options: Calibrating) -> None:
     if options.for_size is not None:
         _propose(config, options, options.for_size, options.output)
         return
-    from robustgen.display.charts import WIDTHS, check_chart_path
-    from robustgen.lab.inspection.calibrate_text import format_calibration, plot_strengths
+    if options.output:
+        raise ConfigError("--output is for the constants of --for-size")
+    from robustgen.lab.inspection.calibrate_text import format_calibration
     from robustgen.lab.inspection.strengths import measure_strengths
 
-    if options.output:
-        check_chart_path(options.output)
     measured = measure_strengths(config, options.sample)
     echo_text(format_calibration(measured, options.format, table_width()))
-    if options.output:
-        plot_strengths(measured, options.output, WIDTHS[options.chart_width])
-        echo(format_path(options.output), err=True)
     _end(measured.failures)
 
 

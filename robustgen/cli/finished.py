@@ -61,7 +61,7 @@ def verify(options: Verifying) -> None:
 @command("report")
 @takes(options=Reporting)
 def report(options: Reporting) -> None:
-    """Write a page, pictures or a chart of a finished set.
+    """Write a page or pictures of a finished set.
 
     DIRECTORY is an output of make-c or make-p, or a published set, as a path or a URL.
 
@@ -109,12 +109,10 @@ def compare(options: Comparing) -> None:
     Examples
     --------
     robustgen compare out/imagenet-c /data/ImageNet-C
-    robustgen compare out/imagenet-c /data/ImageNet-C --output compare.html --output compare.pdf
+    robustgen compare out/imagenet-c /data/ImageNet-C --output compare.html
     """
-    from robustgen.display.charts import WIDTHS, check_chart_path
     from robustgen.display.html import check_page_path
     from robustgen.files.storage import is_url, save
-    from robustgen.lab.inspection.compare.chart import plot_comparison
     from robustgen.lab.inspection.compare.comparison import compare_sets
     from robustgen.lab.inspection.compare.equivalence import METRICS, PIXELS
     from robustgen.lab.inspection.compare.report import format_comparison, render_comparison
@@ -122,18 +120,15 @@ def compare(options: Comparing) -> None:
     metrics = [metric.key for metric in (*METRICS, PIXELS)]
     for name in options.margin.keys() - {*metrics}:
         raise ConfigError(f"--margin: {UnknownNameError('metric', name, metrics)}")
-    for path in options.output:
-        check_page_path(path, *(each for each in (options.a, options.b) if not is_url(each)))
-        if path.suffix.lower() not in PAGE_SUFFIXES:
-            check_chart_path(path, PAGE_SUFFIXES[0])
+    if options.output:
+        check_page_path(options.output, *(each for each in (options.a, options.b) if not is_url(each)))
+        if options.output.suffix.lower() not in PAGE_SUFFIXES:
+            raise ConfigError(f"--output {options.output}: must end in .html")
     found = compare_sets(options)
     echo_text(format_comparison(found, options.format, table_width()))
     if options.format == "table":
         echo_verdict(f"Verdict: {found.verdict}", good=found.equivalent)
-    for path in options.output:
-        if path.suffix.lower() in PAGE_SUFFIXES:
-            save(path, render_comparison(found), f"--output {path}")
-        else:
-            plot_comparison(found, path, WIDTHS[options.chart_width])
-        echo(format_path(path), err=True)
+    if options.output:
+        save(options.output, render_comparison(found), f"--output {options.output}")
+        echo(format_path(options.output), err=True)
     sys.exit(0 if found.equivalent else 1)

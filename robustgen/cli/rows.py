@@ -49,7 +49,7 @@ COMMANDS: Final = (
         "report",
         Section.SEE,
         "robustgen.cli.finished",
-        "Write a page, pictures or a chart of a finished set.",
+        "Write a page or pictures of a finished set.",
     ),
     CommandRow("compare", Section.SEE, "robustgen.cli.finished", "Test whether two sets are equivalent."),
     CommandRow(

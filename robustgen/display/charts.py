@@ -3,9 +3,8 @@
 import io
 import math
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from robustgen.errors import ConfigError, MissingDependencyError
@@ -157,8 +156,8 @@ def measure_whiskers(points: Sequence[Point]) -> list[list[float]] | None:
     return [list(each) for each in zip(*pairs, strict=True)]
 
 
-def draw_lines(axes: Any, lines: Sequence[Sequence[Point]], marked: Sequence[int] | None = None) -> list[Any]:
-    """Draw lines with whiskers, with markers at some or all points, and return them for a legend.
+def draw_lines(axes: Any, lines: Sequence[Sequence[Point]]) -> list[Any]:
+    """Draw lines with whiskers and markers, and return them for a legend.
 
     They stand side by side, so that equal ones are seen.
     """
@@ -172,7 +171,6 @@ def draw_lines(axes: Any, lines: Sequence[Sequence[Point]], marked: Sequence[int
                 measure_whiskers(points),
                 color=look.color,
                 marker=look.marker,
-                markevery=marked,
                 linestyle=(0, look.dashes) if look.dashes else "-",
                 elinewidth=0.7,
                 markeredgewidth=0,
@@ -192,57 +190,6 @@ def count_panels(count: int, width: float) -> tuple[int, int]:
 def measure_panels(count: int, width: float, lines: int = 0) -> float:
     """Return the height of a chart of panels, each above a legend of so many lines; 0 for none."""
     return count_panels(count, width)[0] * (_PANEL + (_LINE * lines + 0.1 if lines else 0))
-
-
-class Panels(NamedTuple):
-    """Curves in panels with the same axes.
-
-    Attributes
-    ----------
-    lines : mapping
-        Title of each panel to the points of its lines by name.
-    ticks : sequence of str
-        Label below each point, empty for none.
-    x_label, y_label : str
-    low : float
-        Lower end of the axis, whose upper end is 1.
-    crosses : dict of int to float
-        Value of a cross at some of the points.
-    """
-
-    lines: Mapping[str, Mapping[str, Sequence[Point]]]
-    ticks: Sequence[str]
-    x_label: str
-    y_label: str
-    low: float = 0
-    crosses: Mapping[int, float] = MappingProxyType({})
-
-
-def plot_panels(path: Path, width: float, content: Panels) -> None:
-    """Draw panels, each above its legend, into a PNG, SVG or PDF file of this width in inches.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written.
-    """
-    count, marked = len(content.lines), [at for at, label in enumerate(content.ticks) if label]
-    rows, columns = count_panels(count, width)
-
-    def draw(figure: Any) -> None:
-        panels = [*figure.subplots(rows, columns, sharey=True, squeeze=False).flat]
-        for axes in panels[count:]:
-            axes.set_visible(False)
-        for at, (axes, (title, lines)) in enumerate(zip(panels, content.lines.items(), strict=False)):
-            handles = draw_lines(axes, [*lines.values()], marked)
-            axes.plot([*content.crosses], [*content.crosses.values()], "+", color="grey", markersize=8)
-            axes.set(title=title, xlabel=content.x_label, ylabel=content.y_label if at % columns == 0 else "")
-            axes.set_ylim(content.low, 1 + 0.02 * (1 - content.low))
-            axes.set_xticks(marked, [content.ticks[each] for each in marked])
-            if lines:
-                list_below(axes, handles, [*lines])
-
-    draw_chart(path, (width, measure_panels(count, width, max(map(len, content.lines.values())))), draw)
 
 
 def list_below(axes: Any, handles: Sequence[Any], names: Sequence[str]) -> None:

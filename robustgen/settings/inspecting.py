@@ -21,7 +21,6 @@ from robustgen.settings.fields import (
     Words,
     none_if,
 )
-from robustgen.settings.scoring import ChartWidth
 
 SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING
 
@@ -87,16 +86,13 @@ class Warming(Options):
     """worker processes; default all: one per core"""
 
 
-class Reporting(ChartWidth):
-    """A page about a set, a sheet of its pictures, or a chart."""
+class Reporting(Options):
+    """A page about a set, or a sheet of its pictures."""
 
     directory: Annotated[str, Flag(SOURCE, argument=True)]
     """the set"""
     output: Annotated[tuple[Path, ...], Flag(OUTPUT, "FILE", usual=True)] = ()
-    """page (.html), sheet (.png, .jpg, .webp, .pdf) or chart (.svg, or with --chart); repeatable; default
-    DIRECTORY-report.html"""
-    chart: Annotated[Literal["curves"] | None, Flag(OUTPUT, usual=True)] = None
-    """draw curves of similarity against severity, or along sequences, into .png and .pdf files too"""
+    """page (.html) or sheet (.png, .jpg, .webp, .pdf); repeatable; default DIRECTORY-report.html"""
     images: Annotated[Count, Field(le=12), Flag(CONTENT, "N", usual=True)] = 3
     """number of images"""
 
@@ -116,7 +112,7 @@ def _read_margins(texts: Any) -> dict[str, float]:
     return margins
 
 
-class Comparing(ChartWidth):
+class Comparing(Options):
     """A comparison of two sets."""
 
     a: Annotated[str, Flag(SOURCE, argument=True)]
@@ -145,11 +141,11 @@ class Comparing(ChartWidth):
     """threads; default all: one per core"""
     format: Annotated[Literal["table", "json", "csv"], Flag(OUTPUT, usual=True)] = "table"
     """form of the result"""
-    output: Annotated[tuple[Path, ...], Flag(OUTPUT, "FILE", usual=True)] = ()
-    """also write a page (.html) or a chart (.png, .svg, .pdf); repeatable"""
+    output: Annotated[NewFile | None, Flag(OUTPUT, "FILE", usual=True)] = None
+    """also write a page (.html)"""
 
 
-class Calibrating(ChartWidth):
+class Calibrating(Options):
     """A measurement of the strength of corruptions."""
 
     sample: Annotated[Count, Flag(SOURCE, "N", usual=True, name="images")] = 20
@@ -159,7 +155,7 @@ class Calibrating(ChartWidth):
     format: Annotated[Literal["table", "json", "csv"], Flag(OUTPUT, usual=True)] = "table"
     """form of the result"""
     output: Annotated[NewFile | None, Flag(OUTPUT, "FILE", usual=True)] = None
-    """also write a chart (.png, .svg, .pdf); with --for-size the YAML file of constants"""
+    """with --for-size the YAML file of constants"""
 
 
 class Previewing(Options):

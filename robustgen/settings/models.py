@@ -206,7 +206,7 @@ class Runtime(Options):
     threads: Annotated[Count | None, Flag(MODEL, "N")] = None
     """threads of the model; default one per core"""
     trust_model: Annotated[StrictBool, Flag(MODEL)] = False
-    """load a .pt2 even if it can run any code"""
+    """load a .pt2, which can run any code"""
 
 
 class Outputs(Options):

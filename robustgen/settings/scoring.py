@@ -91,16 +91,11 @@ class Gated(Options):
     """also write a page (.html)"""
 
 
-class ChartWidth(Options):
-    """Width of charts."""
+class ChartForm(Options):
+    """Form of the charts."""
 
     chart_width: Annotated[Literal["column", "page"], Flag(OUTPUT)] = "page"
     """width of charts: column is 3.3 inches, page 6.9"""
-
-
-class ChartForm(ChartWidth):
-    """Form of the charts."""
-
     chart: Annotated[Literal["curves", "dots"] | None, Flag(OUTPUT, usual=True)] = None
     """curves of error against severity (default for C sets), or dots by corruption (default for P sets)"""
     chart_models: Annotated[tuple[str, ...], BeforeValidator(split_list), Flag(OUTPUT, "NAMES")] = ()

@@ -87,7 +87,7 @@ SPEAKERS = {
     "sets/dataset/plan": _OF_SETS,
     "sets/dataset/planning": _OF_SETS,
     "sets/ingredients": f"{_OF_SETS} evaluate preview calibrate",
-    "display/charts": "score calibrate",
+    "display/charts": "score",
     "lab/evaluation": "predict evaluate",
     "lab/evaluation/detection": "evaluate",
     "lab/evaluation/detection/reading": "score-detection",

@@ -1,11 +1,8 @@
-"""Results of `robustgen calibrate` as text, JSON, CSV, a chart, and a YAML config for make-c."""
+"""Results of `robustgen calibrate` as text, JSON, CSV, and a YAML config for make-c."""
 
-import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from robustgen.display.charts import Panels, Point, plot_panels
 from robustgen.display.text import (
     Cell,
     Table,
@@ -13,13 +10,10 @@ from robustgen.display.text import (
     escape,
     format_count,
     format_json,
-    format_name,
     format_tables,
 )
 from robustgen.lab.inspection.matching import TOLERANCE, Match, Proposal
 from robustgen.lab.inspection.strengths import MeasuredStrengths, Strength
-from robustgen.metrics.bootstrap import NORMAL_QUANTILE
-from robustgen.pixels.benchmarks.registry import CATEGORIES
 
 _RULE = "the 2018 draft's rule: about 0.9 at severity 1, for most corruptions about 0.5 at severity 5"
 
@@ -130,34 +124,3 @@ def write_config(proposal: Proposal) -> bytes:
 def _number(value: float) -> str:
     """Return `value` without an exponent, which YAML would read as text."""
     return str(value) if isinstance(value, int) else f"{value:.10f}".rstrip("0") + "0" * (value == int(value))
-
-
-# --- chart ----------------------------------------------------------------------------------------
-
-
-def plot_strengths(calibration: MeasuredStrengths, path: Path, width: float) -> None:
-    """Draw MS-SSIM against severity, a panel for each category, into a PNG, SVG or PDF file.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written.
-    """
-    levels = sorted({each.variant.level for each in calibration.strengths})
-    lines = {category.capitalize(): _list_lines(calibration, category) for category in CATEGORIES}
-    label = "MS-SSIM to the clean image\nwith 95 % intervals"
-    # The values of the 2018 draft for severity 1, and for most corruptions at severity 5.
-    crosses = {levels.index(level): value for level, value in ((1, 0.9), (5, 0.5)) if level in levels}
-    ticks = [f"{level:g}" for level in levels]
-    plot_panels(path, width, Panels(lines, ticks, "Severity", label, crosses=crosses))
-
-
-def _list_lines(calibration: MeasuredStrengths, category: str) -> dict[str, list[Point]]:
-    """Return the mean strengths of the corruptions of a category, with intervals over the images."""
-    found: dict[str, list[Point]] = {}
-    for each in calibration.strengths:
-        if each.category == category:
-            half = NORMAL_QUANTILE * each.std / math.sqrt(max(1, calibration.images - 1))
-            ends = (each.mean - half, min(1, each.mean + half))
-            found.setdefault(format_name(each.variant.name), []).append(Point(each.mean, ends))
-    return found

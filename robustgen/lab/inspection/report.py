@@ -2,13 +2,12 @@
 
 import math
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from robustgen import metrics
-from robustgen.display.charts import WIDTHS, Panels, Point, check_chart_path, plot_panels
 from robustgen.display.html import check_page_path, render_page
 from robustgen.display.sheets import PICTURE_SUFFIXES, SheetRow, draw_sheet, encode_picture
 from robustgen.display.text import format_constant, format_count, format_name
@@ -17,7 +16,6 @@ from robustgen.files.set_files import ERRORS, MANIFEST
 from robustgen.files.storage import Store, open_store, save
 from robustgen.lab.inspection.report_pictures import (
     Category,
-    Curve,
     Picture,
     SetSample,
     draw_categories,
@@ -26,7 +24,7 @@ from robustgen.lab.inspection.report_pictures import (
     sample_set,
 )
 from robustgen.pixels.benchmarks.corruptions import FAMILIES
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLIP, TITLES, Kind
+from robustgen.pixels.benchmarks.kinds import CLEAN, CLIP, TITLES, Kind
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.sets.dataset.manifest import read_errors
@@ -39,8 +37,6 @@ from robustgen.settings.inspecting import Reporting
 # --- facts ----------------------------------------------------------------------------------------
 
 _FAILURES_SHOWN: Final = 50
-# Frames whose number this divides have a marker in charts.
-_MARKED: Final = 10
 
 
 class ConstantsTable(NamedTuple):
@@ -291,7 +287,7 @@ def write_report(options: Reporting) -> list[Path]:
     Raises
     ------
     ConfigError
-        A path has an unknown suffix, or none is that of the requested chart.
+        A path has an unknown suffix.
     SourceError, OutputError
         There is no finished set, or a file cannot be written.
     """
@@ -299,30 +295,18 @@ def write_report(options: Reporting) -> list[Path]:
     parent, _, name = store.location.rpartition("/")
     default = Path(parent if store.is_local else ".", f"{name or 'dataset'}-report.html")
     paths = [*options.output] or [default]
-    if options.chart and all(_find_form(path, options) == "page" for path in paths):
-        raise ConfigError(f"--chart {options.chart} needs --output FILE.pdf, .png or .svg")
     for path in paths:
         check_page_path(path, *[store.location] * store.is_local)
-        if _find_form(path, options) == "curves":
-            check_chart_path(path, PAGE_SUFFIXES[0], *(() if options.chart else PICTURE_SUFFIXES))
+        if path.suffix.lower() not in (*PAGE_SUFFIXES, *PICTURE_SUFFIXES):
+            raise ConfigError(f"--output {path}: must end in .html, {', '.join(PICTURE_SUFFIXES)}")
     summary = summarise_set(options.directory, options.images)
     for path in paths:
-        form = _find_form(path, options)
-        if form == "page":
+        if path.suffix.lower() in PAGE_SUFFIXES:
             save(path, render_page("report.html", summary=summary))
-        elif form == "sheet":
+        else:
             first, *others = draw_report_sheets(summary)
             save(path, encode_picture(first, path.suffix.lower(), more=others))
-        else:
-            _plot_curves(summary, path, WIDTHS[options.chart_width])
     return paths
-
-
-def _find_form(path: Path, options: Reporting) -> Literal["page", "sheet", "curves"]:
-    suffix = path.suffix.lower()
-    if suffix in PAGE_SUFFIXES:
-        return "page"
-    return "sheet" if suffix in PICTURE_SUFFIXES and not options.chart else "curves"
 
 
 def draw_report_sheets(summary: SetSummary) -> Iterator[Rgb]:
@@ -347,38 +331,6 @@ def draw_report_sheets(summary: SetSummary) -> Iterator[Rgb]:
 def _choose_still(image: Rgb | None) -> Rgb | None:
     """Return a picture itself, or the middle frame of a moving one."""
     return image if image is None or image.ndim == 3 else image[len(image) // 2]
-
-
-def _plot_curves(summary: SetSummary, path: Path, width: float) -> None:
-    """Draw similarity against severity or frame, a panel for each category."""
-    known = [category for category in summary.categories if category.curves]
-    if not known:
-        raise ConfigError(f"{path}: no curves, because the set has no clean images to compare with")
-    images = len(summary.sample.keys)
-    values = sorted({x for category in known for curve in category.curves for x in curve.x})
-    if summary.kind == "c":
-        label, ticks = f"MS-SSIM to the clean {summary.source_noun}", [f"{x:g}" for x in values]
-        about = f"mean and range of {format_count(images, summary.source_noun)}"
-    else:
-        # The frames are numbered from 1; the first is compared with none.
-        label, ticks = "SSIM to the compared frame", [f"{x:g}" if x % _MARKED == 0 else "" for x in values]
-        about = f"mean of {format_count(images, 'sequence')}"
-    lines = {
-        category.name.capitalize(): {
-            format_name(curve.name): _list_points(curve, values, ends=summary.kind == "c")
-            for curve in category.curves
-        }
-        for category in known
-    }
-    word = BENCHMARKS["c"].level if summary.kind == "c" else "frame"
-    plot_panels(path, width, Panels(lines, ticks, word.capitalize(), f"{label}\n{about}", summary.floor))
-
-
-def _list_points(curve: Curve, values: Sequence[float], *, ends: bool) -> list[Point]:
-    """Return the mean at each of the `values`, NaN where there is none, with the range if `ends`."""
-    rows = zip(curve.x, curve.mean, curve.low, curve.high, strict=True)
-    found = {x: Point(mean, (low, high) if ends else None) for x, mean, low, high in rows}
-    return [found.get(x, Point(math.nan)) for x in values]
 
 
 def summarise_set(root: str | Path, images: int = 3) -> SetSummary:

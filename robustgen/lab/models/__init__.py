@@ -4,7 +4,6 @@ preprocessing   mean, std, size, layout of a model
 base            shared by all models; a model with its preprocessing; functions of arrays
 onnx            ONNX Runtime: model.onnx
 pytorch         PyTorch: model.pt2, timm:NAME, torchvision:NAME@FILE, package.module:factory
-exported        a check that a .pt2 cannot run code
 opening         from the name of a model to the model
 detectors       detectors of torchvision, and user functions
 masks           masks of objects, in COCO's form

@@ -32,7 +32,6 @@ from robustgen.lab.models.base import (
     explain_text,
     first_line,
 )
-from robustgen.lab.models.exported import find_danger
 from robustgen.lab.models.hugging_face import list_class_names, read_preprocessing
 from robustgen.lab.models.preprocessing import RAW, Preprocessing, check_fields
 from robustgen.sets.dataset.outputs import file_digest
@@ -448,17 +447,15 @@ def borrow_module(module: Any, runtime: Runtime, name: str) -> Iterator[TorchMod
 
 
 def open_exported(path: Path, runtime: Runtime) -> TorchModel:
-    """Open a ``.pt2`` written by `torch.export.save`; one that could run code only if it is trusted."""
+    """Open a ``.pt2`` written by `torch.export.save`, if it is trusted: loading one can run any code."""
     torch = import_torch()
     if not path.is_file():
         raise ConfigError(f"--model: there is no file {path}")
     try:
         if not zipfile.is_zipfile(path):
             raise ConfigError(f"{path}: not an exported program of PyTorch (a zip archive)")
-        if not runtime.trust_model and (danger := find_danger(path, torch)):
-            raise ConfigError(
-                f"{path}: {danger}: loading it could run any code. Give --trust-model if you trust its origin"
-            )
+        if not runtime.trust_model:
+            raise ConfigError(f"{path}: it can run any code: give --trust-model if you trust its origin")
         with warnings.catch_warnings():
             # A warning about weights that share memory, which does not concern users.
             warnings.simplefilter("ignore")

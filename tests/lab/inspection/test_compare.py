@@ -521,29 +521,7 @@ def test_the_page_is_self_contained_and_shows_what_differs(make, own_copy, tmp_p
     again = tmp_path / "again.html"
     cli("compare", a, b, "--output", again, status=1)
     assert again.read_bytes() == page.read_bytes()
-
-
-def test_the_chart_has_a_row_for_each_corruption_and_a_colour_for_each_verdict(make, tmp_path):
-    a, b = make(*FEW), make(*FEW, "--seed", 1)
-    flags = ("compare", a, b, "--images", 12)
-    names = ("chart.svg", "chart.pdf", "page.html")
-    cli(*flags, *(word for name in names for word in ("--output", tmp_path / name)), status=1)
-    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
-    assert (tmp_path / "chart.pdf").read_bytes().startswith(b"%PDF")
-    drawn = (tmp_path / "chart.svg").read_text()
-    rows = [f"<!-- {name} -->" for name in ("clean", "gaussian noise", "glass blur", "fog", "brightness")]
-    verdict = {*verdicts(compare(a, b, sample=12)).values()}
-    assert len(verdict) == 3 and all(
-        f"<!-- {each} -->" in drawn for each in (*verdict, "margin", "PSNR (dB)")
-    )
-    assert all(row in drawn for row in rows)
-    same = ("--images", 3, "--chart-width", "column", "--output", tmp_path / "same.svg")
-    cli("compare", a, a, *same)
-    narrow = (tmp_path / "same.svg").read_text()
-    assert "<!-- identical -->" in narrow
-    assert f'width="{72 * 6.9:g}pt"' in drawn and f'width="{72 * 3.3:g}pt"' in narrow
-    refused = cli_error(*flags, "--output", tmp_path / "x.tif")
-    assert all(suffix in refused for suffix in (".png", ".svg", ".pdf", ".html"))
+    assert ".html" in cli_error("compare", a, b, "--output", tmp_path / "x.tif")
 
 
 def test_intervals_of_differences_are_those_of_scipy():

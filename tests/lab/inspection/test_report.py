@@ -209,8 +209,8 @@ def pages_of(pdf):
     return pdf.read_bytes().count(b"/Type /Page\n") + pdf.read_bytes().count(b"/Type /Page ")
 
 
-def test_sheets_and_curves_of_a_set(c_set, tmp_path):
-    names = ("page.html", "slides.pdf", "sheet.png", "curves.svg")
+def test_sheets_of_a_set(c_set, tmp_path):
+    names = ("page.html", "slides.pdf", "sheet.png")
     outputs = [word for name in names for word in ("--output", tmp_path / name)]
     lines = cli("report", c_set, "--images", 2, *outputs).stdout.splitlines()
     assert [line.partition(",")[0].rpartition("/")[2] for line in lines] == [*names]
@@ -222,33 +222,19 @@ def test_sheets_and_curves_of_a_set(c_set, tmp_path):
     rows = [row for category in summary.categories for row in category.rows]
     side = rows[0].strips[0][0].image.shape[0]
     assert height > side * len(rows) and width > side * (1 + len(summary.categories[0].heads))
-    drawn = (tmp_path / "curves.svg").read_text()
-    for label in [row.name.replace("_", " ") for row in rows] + ["Severity", "MS-SSIM to the clean image"]:
-        assert f"<!-- {label} -->" in drawn
-    cli("report", c_set, "--output", tmp_path / "curves.pdf", "--chart", "curves", "--chart-width", "column")
-    assert b"/MediaBox [ 0 0 237.6 " in (tmp_path / "curves.pdf").read_bytes()
     first = (tmp_path / "slides.pdf").read_bytes()
     cli("report", c_set, "--images", 2, "--output", tmp_path / "slides.pdf")
     assert (tmp_path / "slides.pdf").read_bytes() == first
     refused = cli_error("report", c_set, "--output", tmp_path / "x.tif")
-    assert all(suffix in refused for suffix in (".html", ".png", ".jpg", ".webp", ".pdf", ".svg"))
-    for output in ((), ("--output", tmp_path / "x.html")):
-        assert "--output FILE.pdf" in cli_error("report", c_set, "--chart", "curves", *output)
-    assert not (tmp_path / "x.html").exists()
+    assert all(suffix in refused for suffix in (".html", ".png", ".jpg", ".webp", ".pdf"))
 
 
-def test_sheets_and_curves_of_sequences(photos, tmp_path):
+def test_sheets_of_sequences(photos, tmp_path):
     flags = ("--perturbations", "tilt,translate,shot_noise", "--jobs", 1)
     cli("make-p", "--source", photos, "--edition", "imagenet-64", *flags, "--output", tmp_path / "p")
-    outputs = ("--output", tmp_path / "slides.pdf", "--output", tmp_path / "curves.svg")
-    cli("report", tmp_path / "p", "--images", 1, *outputs)
+    cli("report", tmp_path / "p", "--images", 1, "--output", tmp_path / "slides.pdf")
     assert pages_of(tmp_path / "slides.pdf") == 1
-    drawn = (tmp_path / "curves.svg").read_text()
-    for label in ("tilt", "translate", "shot noise", "Frame", "10", "30"):
-        assert f"<!-- {label} -->" in drawn
-    # There is nothing to compare with.
     cli("make-c", "--source", photos, "--corruptions", "fog", "--no-clean", "--output", tmp_path / "c")
-    assert "no clean images" in cli_error("report", tmp_path / "c", "--output", tmp_path / "x.svg")
     cli("report", tmp_path / "c", "--output", tmp_path / "x.png")
 
 
