@@ -32,7 +32,7 @@ from robustgen.files.storage.host import (
     take_limits,
     take_streams,
 )
-from robustgen.pixels.imaging.kernels import call_before_compiling
+from robustgen.pixels.imaging.kernels import call_before_compiling, loop_folder
 from robustgen.sets.executors.base import Job, WorkersLostError, run_job
 from robustgen.sets.executors.progress import NOBODY, Reporter
 
@@ -175,6 +175,9 @@ def _start(
     function: str, channel: int, stdin: int, stdout: int, passed: socket.socket
 ) -> subprocess.Popen[bytes]:
     """Start a process that calls a function of this module with a socket's number, which it is passed."""
+    # Workers would each find out that no lasting folder can be written; one that is chosen here is in their environment.
+    with suppress(OSError):
+        loop_folder()
     command = [sys.executable, "-c", _START, function, str(channel), *sys.path]
     environment = {**os.environ, **_ONE_THREAD}
     with hold_back_interrupts():

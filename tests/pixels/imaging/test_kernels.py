@@ -4,6 +4,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -57,3 +59,18 @@ def test_the_line_about_other_loops_says_how_to_use_those_of_the_wheel(tmp_path,
     kernels.tell_of_other_loops.__wrapped__()
     (line,) = capfd.readouterr().err.splitlines()
     assert line.endswith("pip install numba==0.1 llvmlite==0.2")
+
+
+def test_threads_name_a_temporary_folder_of_loops_once(tmp_path, monkeypatch, capfd):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv(kernels.VARIABLE, str(tmp_path / "file"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("TMPDIR", raising=False)
+    kernels.loop_folder.cache_clear()
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            (folder,) = {*pool.map(lambda _: kernels.loop_folder(), range(8))}
+    finally:
+        kernels.loop_folder.cache_clear()
+    (line,) = capfd.readouterr().err.splitlines()
+    assert folder.is_dir() and str(folder.parent) in line and kernels.VARIABLE in line

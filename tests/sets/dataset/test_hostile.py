@@ -17,6 +17,7 @@ from PIL import Image
 
 from robustgen.files.storage.host import cache_folder
 from robustgen.lab.inspection.verify import verify
+from robustgen.sets.executors import workers
 from tests.helpers import cli, cli_error, errors_of, photo, pictures, pixels_of, put_photo, run_negatives
 
 PHOTO = photo(48, 48, seed=3)
@@ -416,21 +417,28 @@ def test_an_archive_of_links_and_devices(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow("compiles loops")
-def test_a_read_only_home_keeps_its_loops_in_a_temporary_folder(tmp_path):
-    code = "import numpy, robustgen; robustgen.corrupt(numpy.full((32, 32, 3), 9, 'uint8'), 'contrast', 1)"
+def test_a_read_only_home_keeps_its_loops_in_a_temporary_folder(photos, tmp_path):
+    """One line says so, even if each worker starts by itself."""
+    code = (
+        f"import sys, robustgen; robustgen.make_c('folder', source={str(photos)!r}, output=sys.argv[1], "
+        "corruptions='contrast', severities=[1], clean=False, jobs=2, quiet=True)"
+    )
     environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
-    environment |= {"TMPDIR": str(tmp_path), "XDG_CACHE_HOME": "/dev/null"}
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-        )
-        (line,) = done.stderr.splitlines()
-        (folder,) = tmp_path.iterdir()
+    (place := tmp_path / "temporary").mkdir()
+    environment |= {"TMPDIR": str(place), "XDG_CACHE_HOME": "/dev/null", workers.START_METHOD: "spawn"}
+
+    def run(number):
+        command = [sys.executable, "-c", code, tmp_path / str(number)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+    for number in range(2):
+        (line,) = run(number).stderr.splitlines()
+        (folder,) = place.glob("robustgen-numba-*")
         assert str(folder) in line and "NUMBA_CACHE_DIR names one that lasts" in line
         assert any(folder.rglob("*.nbc"))
     folder.chmod(0o777)
-    subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
-    assert len(list(tmp_path.iterdir())) == 2
+    run(2)
+    assert len(list(place.glob("robustgen-numba-*"))) == 2
 
 
 def test_loops_in_a_folder_that_others_can_write_to_are_not_used(tmp_path, monkeypatch):

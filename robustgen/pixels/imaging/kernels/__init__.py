@@ -18,6 +18,7 @@ from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 from robustgen.files.storage.host import (
@@ -65,6 +66,7 @@ SHIPPED: Final = "compiled"
 # File in it of the releases that can read them.
 CONSTRAINTS: Final = "constraints.txt"
 
+_choosing: Final = Lock()
 _tell: ContextVar[Callable[[], None]] = ContextVar("tell", default=lambda: None)
 
 
@@ -90,12 +92,14 @@ def loop_folder() -> Path:
     OSError
         No folder can be written.
     """
-    try:
-        parent = Path(os.environ.get(VARIABLE) or cache_folder("robustgen"))
-        return _make_writable(parent / name_loops())
-    except OSError:
-        # Read-only site-packages and home, as in many containers.
-        return _make_writable(_use_temporary_cache() / name_loops())
+    # Of several threads, one finds out and tells.
+    with _choosing:
+        try:
+            parent = Path(os.environ.get(VARIABLE) or cache_folder("robustgen"))
+            return _make_writable(parent / name_loops())
+        except OSError:
+            # Read-only site-packages and home, as in many containers.
+            return _make_writable(_use_temporary_cache() / name_loops())
 
 
 @cache
