@@ -211,6 +211,26 @@ def test_what_keeps_loops_from_being_compiled_is_named(tmp_path, prefix, way):
     assert done.returncode == 2 and line.startswith("Error: ") and way in line
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from robustgen.cli import main; main(['list'])",
+        "from robustgen.cli import main; main(['make-c', '--source', '.', '--output', 'out'])",
+        "import robustgen\ntry: robustgen.corrupt\nexcept ImportError as error: raise SystemExit(f'Error: {error}')",
+    ],
+    ids=["list", "make-c", "corrupt"],
+)
+def test_a_package_inside_a_zip_archive_is_refused_in_one_line(tmp_path, code):
+    package = Path(robustgen.__file__).parent
+    with zipfile.ZipFile(tmp_path / "app.pyz", "w") as archive:
+        for path in package.rglob("*.py"):
+            archive.write(path, path.relative_to(package.parent))
+    code = f"import sys; sys.path.insert(0, 'app.pyz')\n{code}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode and line.startswith("Error: ") and "shiv" in line and "pex" in line
+
+
 COUNTING = """
 import sys
 import numpy as np

@@ -140,13 +140,14 @@ def load_lazily(module: str, places: Mapping[str, str]) -> Callable[[str], Any]:
     def load(name: str) -> Any:
         if name not in rows:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        from robustgen.errors import WriteError
+        from robustgen.files.storage.host import check_unpacked, explain_refusal
+
+        check_unpacked()
         try:
             return load_row(rows[name])
         except RuntimeError as error:
             # Modules that start threads cannot be imported while Python ends.
-            from robustgen.errors import WriteError
-            from robustgen.files.storage.host import explain_refusal
-
             if not (reason := explain_refusal(error)):
                 raise
             raise WriteError(reason) from error

@@ -31,8 +31,17 @@ except ImportError:
     fcntl = resource = None  # type: ignore[assignment]
 
 
+def check_unpacked() -> None:
+    """Raise a MissingDependencyError if this package is inside a zip archive: tables and configs are read by path."""
+    if not Path(__file__).is_file():
+        raise MissingDependencyError(
+            "robustgen cannot run from inside a zip archive; install it, or use shiv or pex, which unpack theirs"
+        )
+
+
 def check_system() -> None:
     """Raise a MissingDependencyError if this system cannot run commands."""
+    check_unpacked()
     if fcntl is None:
         raise MissingDependencyError("commands need Linux or macOS; on Windows, they work inside WSL")
 
