@@ -216,7 +216,7 @@ def test_what_keeps_loops_from_being_compiled_is_named(tmp_path, prefix, way):
     [
         "from robustgen.cli import main; main(['list'])",
         "from robustgen.cli import main; main(['make-c', '--source', '.', '--output', 'out'])",
-        "import robustgen\ntry: robustgen.corrupt\nexcept ImportError as error: raise SystemExit(f'Error: {error}')",
+        "import robustgen\ntry: robustgen.corrupt\nexcept ImportError as e: raise SystemExit(f'Error: {e}')",
     ],
     ids=["list", "make-c", "corrupt"],
 )

@@ -32,10 +32,10 @@ except ImportError:
 
 
 def check_unpacked() -> None:
-    """Raise a MissingDependencyError if this package is inside a zip archive: tables and configs are read by path."""
+    """Raise a MissingDependencyError inside a zip archive, as tables and configs are read by path."""
     if not Path(__file__).is_file():
         raise MissingDependencyError(
-            "robustgen cannot run from inside a zip archive; install it, or use shiv or pex, which unpack theirs"
+            "robustgen cannot run inside a zip archive; install it, or use shiv or pex, which unpack theirs"
         )
 
 

@@ -175,7 +175,7 @@ def _start(
     function: str, channel: int, stdin: int, stdout: int, passed: socket.socket
 ) -> subprocess.Popen[bytes]:
     """Start a process that calls a function of this module with a socket's number, which it is passed."""
-    # Workers would each find out that no lasting folder can be written; one that is chosen here is in their environment.
+    # If no lasting folder can be written, each worker would choose another one and say so.
     with suppress(OSError):
         loop_folder()
     command = [sys.executable, "-c", _START, function, str(channel), *sys.path]
