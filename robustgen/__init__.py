@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from robustgen.files.wings import list_public, load_lazily
 
 if TYPE_CHECKING:
-    from robustgen.api import augmix, corrupt, corrupt_clip, perturb, prepare
+    from robustgen.api import CorruptObservation, augmix, corrupt, corrupt_clip, perturb, prepare
     from robustgen.commands import Scores, evaluate, make_c, make_p, score, verify
     from robustgen.lab.evaluation.predictions import EvaluateResult, write_predictions
     from robustgen.lab.inspection.verify_contents import Findings
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 __version__ = "1.0.0rc1"
 
 __all__ = [
-    "CORRUPTIONS", "EDITIONS", "FAMILIES", "IMAGENET_C", "IMAGENET_P", "PERTURBATIONS", "EvaluateResult",
-    "Findings", "RunResult", "Scores", "__version__", "augmix", "clahe", "corrupt", "corrupt_clip",
-    "depth_from_midas", "evaluate", "item_rng", "make_c", "make_p", "open_set", "perturb", "prepare",
-    "prepare_depth", "published_preparation", "read_sequence", "score", "verify", "write_predictions",
+    "CORRUPTIONS", "EDITIONS", "FAMILIES", "IMAGENET_C", "IMAGENET_P", "PERTURBATIONS", "CorruptObservation",
+    "EvaluateResult", "Findings", "RunResult", "Scores", "__version__", "augmix", "clahe", "corrupt",
+    "corrupt_clip", "depth_from_midas", "evaluate", "item_rng", "make_c", "make_p", "open_set", "perturb",
+    "prepare", "prepare_depth", "published_preparation", "read_sequence", "score", "verify",
+    "write_predictions",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ else:  # `robustgen --help` need not import OpenCV and numba; and every misspell
     __getattr__ = load_lazily(
         "robustgen",
         {
-            "robustgen.api": "augmix corrupt corrupt_clip perturb prepare",
+            "robustgen.api": "CorruptObservation augmix corrupt corrupt_clip perturb prepare",
             "robustgen.commands": "Scores evaluate make_c make_p score verify",
             "robustgen.lab.evaluation.predictions": "EvaluateResult write_predictions",
             "robustgen.lab.inspection.verify_contents": "Findings",

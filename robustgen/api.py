@@ -1,8 +1,10 @@
 """Functions for users in Python."""
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from typing import Any, get_args
 
 import numpy as np
@@ -14,10 +16,10 @@ from robustgen.pixels.benchmarks.editions import check_size, prepare
 from robustgen.pixels.benchmarks.registry import CLIP_SETS, Temporal
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import as_grey, as_rgb
-from robustgen.pixels.imaging.frames import as_clip
+from robustgen.pixels.imaging.frames import Clip, as_clip
 from robustgen.pixels.imaging.rng import Rng
 
-__all__ = ["augmix", "corrupt", "corrupt_clip", "perturb", "prepare"]
+__all__ = ["CorruptObservation", "augmix", "corrupt", "corrupt_clip", "perturb", "prepare"]
 
 
 def as_rng(rng: Any) -> Rng:
@@ -167,18 +169,115 @@ def corrupt_clip(
     >>> bool((noisy[0] == noisy[3]).all())
     False
     """
+    bound, given = _bind_for_clips(edition, corruption, severity, scale, temporal, parameters)
+    clip = as_clip(frames, fps)
+    first = check_size(next(iter(clip)), bound.operation.smallest_side)
+    bound.parameters_for(first)
+    with _name_parameters(bound, parameters):
+        return bound.apply_to_clip(clip, as_rng(rng), given, temporal).stack()
+
+
+class CorruptObservation:
+    """Corrupt the observations of an environment, with draws that last for an episode.
+
+    Has the interface of a wrapper of Gymnasium, which need not be installed: all else is the environment's.
+    The frames of an episode are those that `corrupt_clip` makes of its observations: only noise, flakes of
+    snow and the published rain are new in each. Wrap it around all other wrappers, which accept only an
+    ``Env``; of several cameras, once around each key.
+
+    Parameters
+    ----------
+    env : object
+        Has ``reset(**options)`` and ``step(action)``, whose results begin with the observation.
+    corruption : str
+        Any that changes frame by frame; of video-c, only rain.
+    severity, edition, scale, temporal, parameters, rng
+        As in `corrupt_clip`. ``reset(seed=...)`` takes the place of `rng` from then on; other episodes
+        have other draws.
+    key : str, optional
+        The entry of an observation that is a dict. The image is uint8, (H, W, 3).
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        A ValueError or TypeError; the message says what is wrong, and the nearest name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> class Still:
+    ...     def reset(self, seed=None):
+    ...         return {"camera": np.full((64, 64, 3), 128, np.uint8)}, {}
+    ...
+    ...     def step(self, action):
+    ...         return self.reset()[0], 0.0, False, False, {}
+    >>> env = robustgen.CorruptObservation(Still(), "fog", severity=3, key="camera")
+    >>> first, _ = env.reset(seed=0)
+    >>> second, *_ = env.step(None)
+    >>> bool((first["camera"] == second["camera"]).all())  # one fog for the whole episode
+    True
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        corruption: str,
+        severity: float,
+        *,
+        key: str | None = None,
+        edition: str | None = None,
+        scale: int | None = None,
+        temporal: Temporal = "clip",
+        parameters: Mapping[str, Any] | None = None,
+        rng: Any = None,
+    ) -> None:
+        self.env, self._key, self._rng = env, key, as_rng(rng)
+        self._bound, self._given = _bind_for_clips(edition, corruption, severity, scale, temporal, parameters)
+        if self._bound.operation.over_time == "whole":
+            raise ArgumentError(f"{corruption} needs all frames of an episode; use corrupt_clip")
+        self._temporal, self._parameters = temporal, parameters
+        self._begin()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.env, name)
+
+    def reset(self, **options: Any) -> tuple[Any, ...]:
+        """Begin an episode; return what the environment returns, with the observation corrupted."""
+        if options.get("seed") is not None:
+            self._rng = as_rng(options["seed"])
+        self._begin()
+        return self._corrupt(self.env.reset(**options))
+
+    def step(self, action: Any) -> tuple[Any, ...]:
+        """Return what the environment returns, with the observation corrupted."""
+        return self._corrupt(self.env.step(action))
+
+    def _begin(self) -> None:
+        self._waiting = deque[Rgb]()
+        frames = Clip(self._waiting.popleft() for _ in count())
+        self._frames = iter(self._bound.apply_to_clip(frames, self._rng, self._given, self._temporal))
+
+    def _corrupt(self, result: tuple[Any, ...]) -> tuple[Any, ...]:
+        observation, *rest = result
+        seen = observation if self._key is None else observation[self._key]
+        self._waiting.append(check_size(as_rgb(seen), self._bound.operation.smallest_side))
+        with _name_parameters(self._bound, self._parameters):
+            corrupted = next(self._frames)
+        return (corrupted if self._key is None else {**observation, self._key: corrupted}, *rest)
+
+
+def _bind_for_clips(
+    edition: str | None, corruption: str, severity: float, scale: int | None, temporal: str, parameters: Any
+) -> tuple[BoundCorruption, Any]:
+    """Return as `_bind_given` a corruption whose draws are `temporal`."""
     family = find_family(corruption) if isinstance(corruption, str) else None
     published = family.edition if family and family.edition in CLIP_SETS else None
     if temporal not in get_args(Temporal):
         raise ArgumentError(f'temporal must be "clip" or "frame", not {temporal!r}')
     if published and temporal == "frame":
         raise ArgumentError(f"temporal: {corruption} draws as published")
-    bound, given = _bind_given(edition or published, corruption, severity, scale, parameters)
-    clip = as_clip(frames, fps)
-    first = check_size(next(iter(clip)), bound.operation.smallest_side)
-    bound.parameters_for(first)
-    with _name_parameters(bound, parameters):
-        return bound.apply_to_clip(clip, as_rng(rng), given, temporal).stack()
+    return _bind_given(edition or published, corruption, severity, scale, parameters)
 
 
 def _bind_given(

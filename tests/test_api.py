@@ -13,7 +13,7 @@ import robustgen
 from robustgen import CORRUPTIONS, EDITIONS, PERTURBATIONS, corrupt, perturb, prepare
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, RobustgenError, UnknownNameError
 from robustgen.pixels.benchmarks.registry import MEDMNIST
-from tests.helpers import make_c, photo, pixels_of, put_photo
+from tests.helpers import FIXED_CORRUPTIONS, make_c, photo, pixels_of, put_photo
 
 COMMON_CORRUPTIONS = [
     *("gaussian_noise", "shot_noise", "impulse_noise"),
@@ -564,3 +564,60 @@ def test_pixels_need_no_modules_of_posix_and_commands_say_so(tmp_path):
     assert done.returncode == 2 and done.stdout == "", done.stderr
     (line,) = done.stderr.splitlines()
     assert line.startswith("Error: ") and "WSL" in line
+
+
+# --- observations of an environment --------------------------------------------------------------
+
+
+class Camera:
+    """An environment of Gymnasium's interface, whose camera pans over a photograph."""
+
+    name = "pan"
+
+    def __init__(self):
+        self.time = 0
+
+    def reset(self, seed=None, options=None):
+        self.time = 0
+        return self.see(), {"seed": seed}
+
+    def step(self, action):
+        self.time += 1
+        return self.see(), 1.0, False, self.time == 3, {}
+
+    def see(self):
+        return {"camera": photo(60, 80)[self.time : self.time + 50], "state": self.time}
+
+
+def play(env, seed=None):
+    """The camera's frames of an episode of four steps."""
+    seen = [env.reset(seed=seed)[0], *(env.step(None)[0] for _ in range(3))]
+    assert [each["state"] for each in seen] == [0, 1, 2, 3]
+    return np.stack([each["camera"] for each in seen])
+
+
+@pytest.mark.parametrize(
+    ("temporal", "names"),
+    [
+        ("clip", "gaussian_noise snow frost fog spatter glass_blur contrast plasma_noise"),
+        ("frame", "fog snow"),
+    ],
+)
+def test_an_episode_is_a_clip(temporal, names):
+    clean = play(Camera())
+    for name in names.split():
+        env = robustgen.CorruptObservation(Camera(), name, 3, key="camera", temporal=temporal, rng=5)
+        first, second = play(env), play(env)
+        wanted = robustgen.corrupt_clip(clean, name, 3, temporal=temporal, rng=5)
+        assert np.array_equal(first, wanted) and np.array_equal(play(env, seed=5), wanted)
+        assert np.array_equal(first, second) == (name in FIXED_CORRUPTIONS)
+
+
+def test_an_environment_keeps_its_interface():
+    env = robustgen.CorruptObservation(Camera(), "contrast", 1, key="camera")
+    assert (env.name, env.time) == ("pan", 0) and env.reset(seed=3)[1] == {"seed": 3}
+    assert env.step(None)[1:] == (1.0, False, False, {})
+    rainy = robustgen.CorruptObservation(Camera(), "video-c:rain", 2, key="camera", rng=0)
+    assert np.array_equal(play(rainy), robustgen.corrupt_clip(play(Camera()), "video-c:rain", 2, rng=0))
+    with pytest.raises(ArgumentError, match="corrupt_clip"):
+        robustgen.CorruptObservation(Camera(), "video-c:frame_rate", 1)
