@@ -34,7 +34,7 @@ from robustgen.sets.sources.folder import Named, TreeItems, put_into_classes
 from robustgen.sets.sources.labels import Labels, read_labels
 from robustgen.sets.sources.places import VIDEOS, Place, find_place
 from robustgen.sets.sources.rows import ask
-from robustgen.sets.sources.trees import FileTree, Finder, FolderTree, Found, check_name, is_image, is_video
+from robustgen.sets.sources.trees import FileTree, Finder, Found, check_name, is_image, is_video
 
 _SOUND: Final = "the sound of videos, if any, is not kept"
 
@@ -98,6 +98,8 @@ class ClipFolder(TreeItems[Clip]):
         place = find_place(root)
         # A single video is the only clip in its folder.
         self._only = place.name if is_video(place.name) and not place.is_folder else ""
+        self.keeps_folders = not options.classes or bool(self._only)
+        self.has_class_folders = options.labels is None
         super().__init__(Place(place.store.location) if self._only else place, options)
         self.location, self._rate = place.location, options.rate
         self._file = find_place(options.labels) if options.labels else None
@@ -109,14 +111,8 @@ class ClipFolder(TreeItems[Clip]):
         """Return what recognises videos and frames."""
         return find_in_clips
 
-    def _find_folder(self) -> str:
-        if isinstance(self._tree, FolderTree):
-            return ""
-        found, _ = group_files(dict(self._tree.find()))
-        folders = {posixpath.dirname(name) for name in found}
-        folder = posixpath.commonpath(folders or [""])
-        # A single class keeps its folder in the keys.
-        return posixpath.dirname(folder) if folder in folders else folder
+    def _list_folders(self) -> Iterator[str]:
+        return map(posixpath.dirname, group_files(dict(self._tree.find()))[0])
 
     @cached_property
     def _found(self) -> tuple[dict[str, str | None], int]:

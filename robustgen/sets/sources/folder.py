@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import ClassVar, Final
+from typing import Final
 
 from robustgen.display.text import format_count
 from robustgen.errors import ImageError, SourceError
@@ -74,11 +74,14 @@ class TreeItems(ListedItems[Loaded]):
 
     Attributes
     ----------
+    keeps_folders : bool
+        Whether keys in a folder are whole paths; else they omit the folders that all items share.
     left_out : frozenset of str
         Keys of the items that `leave_out` left out.
     """
 
-    has_class_folders: ClassVar[bool] = True
+    has_class_folders: bool = True
+    keeps_folders: bool = True
     left_out: frozenset[str] = frozenset()
 
     @property
@@ -95,14 +98,22 @@ class TreeItems(ListedItems[Loaded]):
         self._prefix = f"{folder}/" if folder else ""
 
     def _find_folder(self) -> str:
-        """Return the folder of the images; keys in an archive omit the folders that all images share."""
-        if isinstance(self._tree, FolderTree):
+        """Return the folder of the items; keys in an archive omit the folders that all items share."""
+        if self.keeps_folders and isinstance(self._tree, FolderTree):
             return ""
-        folders = Counter(posixpath.dirname(name) for name, _ in self._tree.find() if is_image(name))
-        folder = posixpath.commonpath(folders or [""])
+        folders, shared = Counter[str](), ""
+        for folder in self._list_folders():
+            folders[folder] += 1
+            shared = posixpath.commonpath([folder, shared]) if len(folders) > 1 else folder
+            if not shared:
+                return ""
         # A single class keeps its folder in the keys; a few images beside class folders are none.
-        is_class = self.has_class_folders and folders[folder] >= folders.total() - folders[folder]
-        return posixpath.dirname(folder) if is_class else folder
+        is_class = self.has_class_folders and 2 * folders[shared] >= folders.total()
+        return posixpath.dirname(shared) if is_class else shared
+
+    def _list_folders(self) -> Iterator[str]:
+        """Yield the folder of each item."""
+        return (posixpath.dirname(name) for name, _ in self._tree.find() if is_image(name))
 
     @abstractmethod
     def _scan(self) -> Iterable[Named]:
@@ -117,11 +128,27 @@ class TreeItems(ListedItems[Loaded]):
                 unread.append(key)
             else:
                 listing.add(key, self._prefix + name, reason)
-        listing.remarks = describe_unread(unread)
+        listing.remarks = [*describe_unread(unread), *self._describe_level(listing.places)]
         self._review(listing)
         recorded, are_numbers = self._read_record({class_of(key) for key in listing.places})
         listing.order_classes(recorded, are_numbers=are_numbers)
         return listing
+
+    def _describe_level(self, keys: Collection[str]) -> Iterator[str]:
+        """Yield a line if another level of folders may be that of the classes."""
+        if self.keeps_folders or not self.has_class_folders:
+            return
+        inner = sorted("/".join(key.split("/", 2)[:2]) for key in keys if key.count("/") > 1)
+        if 2 * len(inner) > len(keys) and len({folder.partition("/")[2] for folder in inner}) > 1:
+            first, is_folder = class_of(inner[0]), isinstance(self._tree, FolderTree)
+            way = f"--source {self.location}/{self._prefix}{first}" if is_folder else f"--split {first}"
+            yield (
+                f"classes are the folders such as {first!r}, not those in them, such as {inner[0]!r}: {way} "
+                "takes the latter, and --labels FILE the classes of a table"
+            )
+        elif self._prefix and isinstance(self._tree, FolderTree):
+            first = "--set require_classes=false takes the first ones"
+            yield f"classes are the folders in {self._prefix!r}; {first}"
 
     def _review(self, listing: SourceListing) -> None:
         """Leave images out of the listing that has all of them, or add remarks."""
@@ -210,18 +237,20 @@ class ImageFolder(FileSource):
     def __init__(self, root: Location | Place, options: SourceOptions = DEFAULTS) -> None:
         # A list of images may say the split instead of a folder.
         self.lacks_split = options.split_is_listed and options.split is not None
+        self.keeps_folders = not options.classes
         self._split, self._has_classes = None if self.lacks_split else options.split, options.classes
         self.strays: list[str] = []
         super().__init__(root, options)
 
     def _find_folder(self) -> str:
-        folder = super()._find_folder()
+        shared = PurePosixPath(super()._find_folder())
         if self._split is None:
-            return folder
-        folder = f"{folder}/{self._split}" if folder else self._split
-        if next(iter(self._tree.find(f"{folder}/")), None) is None:
-            raise SourceError(f"{self.location}: contains no folder of the split {self._split!r}")
-        return folder
+            return f"{shared}".removeprefix(".")
+        # All images may be in the folder of the split.
+        for folder in (f"{each / self._split}" for each in (shared, *shared.parents)):
+            if next(iter(self._tree.find(f"{folder}/")), None):
+                return folder
+        raise SourceError(f"{self.location}: contains no folder of the split {self._split!r}")
 
     @property
     def tree(self) -> FileTree:
@@ -230,12 +259,13 @@ class ImageFolder(FileSource):
 
     def find_files(self, names: Sequence[str]) -> list[str]:
         """Return those of the files called `names` that lie in the root, in the tree."""
-        folders = [self._prefix]
+        shared = PurePosixPath(self._prefix)
         if not isinstance(self._tree, FolderTree) and self._split is None:
             # The root may be any of the folders that all images share.
             images = [posixpath.dirname(name) for name, _ in self._tree.find() if is_image(name)]
             shared = PurePosixPath(posixpath.commonpath(images or [""]))
-            folders = [f"{each}/".removeprefix("./") for each in (shared, *shared.parents)]
+        above = shared.parents if self._split is None else ()
+        folders = [f"{each}/".removeprefix("./") for each in (shared, *above)]
         return [folder + name for folder in folders for name in names if self._tree.has(folder + name)]
 
     def find_splits(self) -> tuple[tuple[str, ...], str]:
@@ -377,6 +407,7 @@ class LabelledFolder(FileSource):
     has_class_folders = False
 
     def __init__(self, root: Location | Place | FileTree, options: SourceOptions = DEFAULTS) -> None:
+        self.keeps_folders = not options.classes
         super().__init__(root, options)
         self._file, self._asked = find_place(options.labels or ""), ask(options)
         self._are_classes = options.labels_are_classes

@@ -4,6 +4,7 @@ import importlib.util
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -402,3 +403,69 @@ def test_missing_photographs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(SourceError, match="pip install"):
         Photographs()
+
+
+# Files, the classes, and the folder that a line names to take another level.
+LEVELS = {
+    "flat": (("cat/0.png", "dog/1.png"), ["cat", "dog"], ""),
+    "EuroSAT": (("2750/cat/0.png", "2750/dog/1.png", "README"), ["cat", "dog"], "2750/"),
+    "Food-101": (("images/cat/0.png", "images/dog/1.png", "meta/test.txt"), ["cat", "dog"], "images/"),
+    "one split": (("data/val/cat/0.png", "data/val/dog/1.png"), ["cat", "dog"], "data/val/"),
+    "a class": (("cat/0.png", "cat/1.png"), ["cat"], ""),
+    "a class below": (("all/cat/0.png", "all/cat/1.png"), ["cat"], "all/"),
+    "PACS": ([f"{d}/{c}/0.png" for d in ("art", "photo") for c in ("cat", "dog")], ["art", "photo"], "art"),
+    "iNaturalist": (("Fungi/7/0.png", "Fungi/8/0.png", "Plantae/9/0.png"), ["Fungi", "Plantae"], "Fungi"),
+    "parts of a class": (("cat/images/0.png", "dog/images/1.png"), ["cat", "dog"], ""),
+}
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_the_level_of_classes_is_said_and_that_of_archives(tmp_path, name):
+    names, classes, said = LEVELS[name]
+    for each in names:
+        put(tmp_path / "set" / each) if each.endswith(".png") else write(tmp_path / "set" / each, "text")
+    with tarfile.open(tmp_path / "a.tar", "w") as tar, zipfile.ZipFile(tmp_path / "b.zip", "w") as packed:
+        tar.add(tmp_path / "set", arcname="set")
+        for each in names:
+            packed.write(tmp_path / "set" / each, each)
+    source, *archives = (open_source(tmp_path / each) for each in ("set", "a.tar", "b.zip"))
+    assert [*source.classes] == classes
+    assert all(each.keys() == source.keys() for each in archives)
+    lines = [line for line in source.remarks() if "classes" in line]
+    assert len(lines) == bool(said)
+    assert not said or said in lines[0]
+    if name == "PACS":
+        way = re.search(r"--source (\S+)", lines[0])[1]
+        assert [*open_source(way).classes] == ["cat", "dog"]
+        tar, _ = archives
+        split = re.search(r"--split (\S+)", " ".join(tar.remarks()))[1]
+        assert [*open_source(tmp_path / "a.tar", options=SourceOptions(split=split)).classes] == [
+            "cat",
+            "dog",
+        ]
+
+
+def test_a_split_may_hold_all_images_of_an_archive(tmp_path):
+    put_all(tmp_path / "set", "val/cat/0.png", "val/dog/1.png")
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        tar.add(tmp_path / "set", arcname="set")
+    for place in ("set", "a.tar"):
+        assert open_source(tmp_path / place, options=SourceOptions(split="val")).keys() == (
+            "cat/0.png",
+            "dog/1.png",
+        )
+
+
+def test_labels_leave_shared_folders_out_of_keys(tmp_path):
+    put_all(tmp_path / "set", "a/images/0.png", "a/images/1.png")
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        tar.add(tmp_path / "set", arcname="set")
+    for place in ("set", "a.tar"):
+        source = open_labelled(tmp_path / place, "a/images/0.png cat\na/images/1.png dog\n")
+        assert source.keys() == ("cat/0.png", "dog/1.png")
+
+
+def test_keys_of_sets_that_mirror_their_source_are_paths(tmp_path):
+    put_all(tmp_path, "val/cat/0.png", "val/dog/1.png")
+    keys = open_source(tmp_path, options=SourceOptions(classes=False)).keys()
+    assert keys == ("val/cat/0.png", "val/dog/1.png")
