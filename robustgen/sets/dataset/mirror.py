@@ -4,20 +4,24 @@ Each variant is then a complete data set, which other tools read like the origin
 """
 
 import re
+import zipfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import IO, Final
 
 import numpy as np
 
 from robustgen.display.text import format_count
+from robustgen.files.containers.array_files import read_header
 from robustgen.files.ledger import Failure, Record
 from robustgen.files.set_files import FRAMES, SUMS, WrittenFile
-from robustgen.files.storage import Store
+from robustgen.files.storage import Store, measure
+from robustgen.pixels.imaging.decode import read_dimensions
 from robustgen.sets.dataset.layouts import find_owner, identify
 from robustgen.sets.dataset.outputs import measure_file
 
@@ -27,16 +31,19 @@ _TEXTS: Final = (
 )
 # Arrays that loaders cache beside pictures, and read in their place.
 _ARRAYS: Final = (".npy", ".npz")
-# Files that may contain the clean pictures.
+# Files that may contain the clean pictures; those of TensorFlow may end in their number.
 _CONTAINERS: Final = re.compile(
-    r".*\.(cache|tfrecords?|h5|hdf5|zip|tar|tgz|gz|7z|rar|lmdb|mdb|rec|beton|arrow|parquet|pt|pth|pkl|mat)",
+    r".*\.(cache|(tf)?records?(-\d+-of-\d+)?|h5|hdf5?|zip|tar|tgz|gz|bz2|xz|zst|7z|rar|lmdb|mdb|rec|beton|mds"
+    r"|arrow|feather|parquet|pt|pth|pkl|pickle|mat|db|sqlite3?)",
     re.IGNORECASE,
 )
-# The field of labelme's files with the picture itself.
-_IMAGE_DATA: Final = re.compile(rb'"imageData"\s*:\s*"')
+# The field of labelme's files with the picture itself, in base64.
+_IMAGE_DATA: Final = re.compile(rb'("imageData"\s*:\s*)"[A-Za-z0-9+/=\\\s]{64,}"')
 # After a colon, it would be a URL.
 _ABSOLUTE: Final = re.compile(rb"(?:^|[\s\"'=,>\[(])(/[^\s\"'<>,\])]+)", re.MULTILINE)
-_MOST_NAMED, _MOST_FOLDERS, _OF_PICTURE = 3, 10, 3
+_MOST_NAMED, _MOST_FOLDERS = 3, 10
+# Bytes of an array of which one counts the values: label maps have few.
+_LOOKED_AT, _FEW_VALUES = 1 << 20, 64
 
 
 def select_companions(names: Iterable[str], images: Collection[str], others: Collection[str]) -> list[str]:
@@ -129,37 +136,70 @@ class Mirror:
 
     @cached_property
     def cached(self) -> frozenset[str]:
-        """Return the arrays called like a picture beside them that have its shape, which are not repeated."""
-        stems = {name.rpartition(".")[0] for name in self.images | self.others}
-        names = (name for name in self._names[0] if name.lower().endswith(_ARRAYS))
-        return frozenset(
-            name for name in names if name.rpartition(".")[0] in stems and self._has_picture(name)
-        )
+        """Return the arrays of a picture, called like one of the images, which are not repeated."""
+        return frozenset(name for name, is_cache in self._arrays.items() if is_cache)
 
-    def _has_picture(self, name: str) -> bool:
-        """Return whether an array may be a picture: uint8 of shape (H, W, 3), for instance."""
-        with suppress(OSError, ValueError, KeyError), self.source.open(name) as file:
-            loaded = np.load(file, allow_pickle=False)
-            arrays = [loaded] if isinstance(loaded, np.ndarray) else [loaded[each] for each in loaded.files]
-            return any({1, 3, 4} & {*array.shape} and array.ndim == _OF_PICTURE for array in arrays)
-        return False
+    @cached_property
+    def _arrays(self) -> dict[str, bool]:
+        """Return the files of arrays that are pictures, and whether each is that of one of the images."""
+        beside = {name.rpartition(".")[0]: name for name in self.images | self.others}
+        stems, found = {name.rpartition("/")[2] for name in beside}, {}
+        for name in self._names[0]:
+            if name.lower().endswith(_ARRAYS):
+                stem = name.rpartition(".")[0]
+                with suppress(OSError, ValueError, zipfile.BadZipFile):
+                    if axes := self._count_axes(name, beside.get(stem)):
+                        found[name] = axes == len("HWC") and stem.rpartition("/")[2] in stems
+        return found
 
-    def describe_clean_pictures(self, names: Iterable[str]) -> tuple[str, ...]:
+    def _count_axes(self, name: str, image: str | None) -> int:
+        """Return the number of axes of an array that is a picture, or several; 0 for any other array.
+
+        A picture is uint8 of many values, or has the size of the `image` beside it.
+        """
+        with ExitStack() as stack:
+            file: IO[bytes] = stack.enter_context(self.source.open(name))
+            members = [file]
+            if zipfile.is_zipfile(file):
+                archive = stack.enter_context(zipfile.ZipFile(file))
+                members = [stack.enter_context(archive.open(each)) for each in archive.namelist()]
+            else:
+                file.seek(0)
+            for member in members:
+                shape, dtype, _ = read_header(member)
+                if dtype == np.uint8:
+                    values = np.unique(np.frombuffer(member.read(_LOOKED_AT), np.uint8))
+                    is_picture, channels = len(values) > _FEW_VALUES, {1, 3, 4}
+                else:
+                    sides = read_dimensions(stack.enter_context(self.source.open(image))) if image else ()
+                    is_picture, channels = (
+                        bool(sides) and {*sides} <= {*shape} and dtype.kind in "iuf",
+                        {3, 4},
+                    )
+                if is_picture and len(shape) >= len("HWC") and channels & {shape[0], shape[-1]}:
+                    return len(shape)
+        return 0
+
+    @cached_property
+    def _emptied(self) -> frozenset[str]:
+        """Return the files of labelme whose field with the picture is emptied."""
+        names = (name for name in self._names[0] if name.lower().endswith(".json"))
+        return frozenset(name for name in names if _IMAGE_DATA.search(self.source.read(name)))
+
+    def describe_clean_pictures(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return remarks on files with clean pictures: those left out, and those of the repeated `names`."""
-        labelme = (
-            name
-            for name in names
-            if name.lower().endswith(".json") and _IMAGE_DATA.search(self.source.read(name))
-        )
+        others = self._arrays.keys() - self.cached
         found = {
-            "arrays with the clean pictures are not repeated": sorted(self.cached),
-            "files contain pictures that stay clean, if they are those of the set": [
-                name for name in names if _CONTAINERS.fullmatch(name)
+            "arrays of the clean pictures, which are not repeated": sorted(self.cached),
+            "files that may contain pictures, which would stay clean": [
+                name for name in names if _CONTAINERS.fullmatch(name) or name in others
             ],
-            "files of labelme contain the clean pictures (set their imageData to null)": [*labelme],
+            "files of labelme, repeated without the clean pictures in imageData": sorted(
+                self._emptied.intersection(names)
+            ),
         }
         return tuple(
-            f"mirror: {len(each)} {what}: {', '.join(map(repr, each[:_MOST_NAMED]))}"
+            f"mirror: {what}: {format_count(len(each), 'file')}, {', '.join(map(repr, each[:_MOST_NAMED]))}"
             + ", ..." * (len(each) > _MOST_NAMED)
             for what, each in found.items()
             if each
@@ -207,10 +247,19 @@ class Mirror:
 
     def copy(self, folder: str, store: Store, path: str) -> None:
         """Create the copy at `path`, in `folder` of the output `store`."""
-        store.copy(self.source, path.removeprefix(f"{folder}/"), path, link=self.link)
+        name = path.removeprefix(f"{folder}/")
+        if name in self._emptied:
+            store.put(path, self._empty(name))
+        else:
+            store.copy(self.source, name, path, link=self.link)
+
+    def _empty(self, name: str) -> bytes:
+        return _IMAGE_DATA.sub(rb"\1null", self.source.read(name))
 
     @cache  # noqa: B019
     def _describe(self, name: str) -> WrittenFile:
+        if name in self._emptied:
+            return WrittenFile(name, *measure(BytesIO(self._empty(name))))
         return WrittenFile(name, *measure_file(self.source, name))
 
 

@@ -1,5 +1,7 @@
 """Sets for detection and segmentation: label maps beside the pictures are repeated, never corrupted."""
 
+import base64
+import json
 import re
 
 import numpy as np
@@ -7,7 +9,9 @@ import pytest
 from PIL import Image
 
 from robustgen.errors import SourceError
+from robustgen.files.storage import open_store
 from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT
+from robustgen.sets.dataset.mirror import Mirror
 from robustgen.sets.dataset.opening import open_set
 from tests.helpers import cli, cli_error, kept, manifest, photo, pixels_of
 
@@ -249,16 +253,76 @@ def test_clean_images_of_other_splits_are_not_repeated(tmp_path):
     assert held == {"images/val/0.png", "masks/val/0.png"}
 
 
-def test_files_with_clean_pictures_are_left_out_or_named(tmp_path):
-    """Loaders prefer arrays and labelme's field to the pictures beside them."""
+PICTURE = photo(40, 48, seed=48 + ord("0"))
+# Arrays that loaders may read in place of `images/0.png`, and arrays of annotations.
+CACHES = {
+    "images/0.npy": PICTURE[..., ::-1],
+    "cache/0.npy": PICTURE[:24, :24],
+    "0.npy": PICTURE.transpose(2, 0, 1) / np.float32(255),
+    "grey/0.npy": PICTURE[..., :1],
+}
+ANNOTATIONS = {
+    "labels/0.npy": classes(5),
+    "images/0_depth.npy": np.ones((40, 48, 1), np.float32),
+    "images/0.npy": np.zeros((2, 17, 3)),
+    "masks/0.npy": np.stack([classes(2)] * 3),
+    "normals/0.npy": np.ones((40, 48, 3), np.float32),
+    "flow/0.npy": np.ones((40, 48, 2), np.float32),
+}
+
+
+@pytest.mark.parametrize(("name", "array"), [*CACHES.items(), *ANNOTATIONS.items()], ids=str)
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_arrays_of_clean_pictures_are_left_out(tmp_path, name, array, suffix):
+    picture = "0.png" if name == "0.npy" else "images/0.png"
+    put(tmp_path, picture, PICTURE)
+    path = (tmp_path / name).with_suffix(suffix)
+    path.parent.mkdir(exist_ok=True)
+    np.save(path, array) if suffix == ".npy" else np.savez(path, boxes=np.ones((2, 4)), img=array)
+    mirror = Mirror(open_store(tmp_path), frozenset({picture}), frozenset(), frozenset(), link=True)
+    own = path.relative_to(tmp_path).as_posix()
+    is_cache = any(array is each for each in CACHES.values())
+    names, _ = mirror.list_files()
+    assert (own in names) != is_cache
+    assert (repr(own) in " ".join(mirror.describe_clean_pictures(names))) == is_cache
+
+
+CONTAINERS = ("labels.cache", "a.tfrecord-00000-of-00010", "b.record", "images.h5", "val.zip", "db/data.mdb")
+
+
+def test_containers_are_named_in_one_line(tmp_path):
+    for name in (*CONTAINERS, "velodyne/0.bin", "cache.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"0")
+    np.save(tmp_path / "x_test.npy", np.stack([PICTURE] * 2))
+    put(tmp_path, "0.png", PICTURE)
+    mirror = Mirror(open_store(tmp_path), frozenset({"0.png"}), frozenset(), frozenset(), link=True)
+    (line,) = mirror.describe_clean_pictures(mirror.list_files()[0])
+    assert f"{len(CONTAINERS) + 1} files" in line
+
+
+@pytest.mark.parametrize("how", ["link", "copy"])
+def test_pictures_in_files_of_labelme_are_emptied(tmp_path, how):
     source, out = tmp_path / "source", tmp_path / "out"
-    put_picture(source, "images/0.png")
-    np.save(source / "images/0.npy", np.zeros((40, 48, 3), np.uint8))
-    np.savez(source / "images/0.npz", img=np.zeros((40, 48, 3), np.uint8))
-    np.save(source / "images/boxes.npy", np.zeros((4, 5)))
-    (source / "a.json").write_text('{"imageData": "abc"}')
-    (source / "val.tfrecord").write_bytes(b"0")
-    said = cli("make-c", "--source", source, *FEW, "--output", out).stderr
-    assert all(name in said for name in ("'images/0.npy'", "'images/0.npz'", "'a.json'", "'val.tfrecord'"))
-    there = {path.name for path in (out / "contrast/2").rglob("*") if path.is_file()}
-    assert there == {"0.png", "boxes.npy", "a.json", "val.tfrecord", "SHA256SUMS"}
+    put(source, "0.jpg", PICTURE)
+    data = base64.b64encode((source / "0.jpg").read_bytes()).decode()
+    shapes = [{"label": "a", "points": [[1.50, 2]], "mask": data[:90]}]
+    files = {
+        "0.json": {"shapes": shapes, "imageData": data, "imagePath": "0.jpg"},
+        "null.json": {"imageData": None},
+        "path.json": {"imageData": "images/0.jpg"},
+    }
+    for name, content in files.items():
+        (source / name).write_text(json.dumps(content, indent=2))
+    said = cli("make-c", "--source", source, *FEW, "--set", f"mirror={how}", "--output", out).stderr
+    assert said.endswith(": 1 file, '0.json'\n")
+    for variant in ("clean", "contrast/2"):
+        for name, content in files.items():
+            wanted = content | {"imageData": None} if name == "0.json" else content
+            assert (out / variant / name).read_text() == json.dumps(wanted, indent=2)
+    assert json.loads((source / "0.json").read_text())["imageData"] == data
+    cli("verify", out)
+    assert (
+        "nothing to do"
+        in cli("make-c", "--source", source, *FEW, "--set", f"mirror={how}", "--output", out).stdout
+    )
