@@ -179,7 +179,7 @@ class SegmentationScoring(CellScoring, TableForm, Gated):
     """Scores of segmentation models."""
 
     truth: Annotated[Path, Flag(SOURCE, "DIR", usual=True)]
-    """label maps of the images, PNG files"""
+    """label maps of the images: PNG, TIFF, BMP, GIF or .npy files"""
     results: Annotated[str, Flag(SOURCE, "PATTERN", usual=True)]
     """folders of predicted maps, such as 'preds/{corruption}/{severity}'"""
     clean: Annotated[Path, Flag(SOURCE, "DIR", usual=True, name="clean-results")]
@@ -190,6 +190,8 @@ class SegmentationScoring(CellScoring, TableForm, Gated):
     """label of pixels to ignore; default 255"""
     one_based: Annotated[Literal["none", "truth", "results", "both"], Flag(CONTENT)] = "none"
     """maps whose classes begin at 1, and whose 0 is no class"""
+    palette: Annotated[Path | None, Flag(CONTENT, "FILE|voc")] = None
+    """classes of colours: lines of red, green and blue in the order of the classes, or voc (Pascal VOC's)"""
     label_ids: Annotated[Literal["none", "truth", "results", "both"], Flag(CONTENT)] = "none"
     """maps that contain Cityscapes' 34 label ids instead of its 19 train ids"""
     reference: Annotated[Path | None, Flag(CONTENT, "FILE")] = None

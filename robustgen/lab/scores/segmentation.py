@@ -17,6 +17,7 @@ from robustgen.errors import ArgumentError, ImageError, SourceError
 from robustgen.files.text_files import describe_difference
 from robustgen.lab.evaluation.processes import map_files
 from robustgen.lab.scores.intervals import Interval
+from robustgen.lab.scores.palettes import Palette, find_classes, read_palette
 from robustgen.lab.scores.result_grid import (
     GridCell,
     averaged_cells,
@@ -47,6 +48,7 @@ _LARGEST: Final = (1 << 16) - 1
 _GROUPS: Final = 200
 # Images of which one looks at the agreement of shifted labels.
 _LOOKED_AT: Final = 20
+_SUFFIXES: Final = (".png", ".tif", ".tiff", ".bmp", ".gif", ".npy")
 # Suffixes that data sets and tools add to the name of an image.
 _TAIL: Final = re.compile(r"_(gtFine_labelTrainIds|gtFine_labelIds|leftImg8bit)$")
 
@@ -73,6 +75,8 @@ class LabelFormat:
         Maps whose classes begin at 1, and whose 0 is ignored.
     white : {"none", "truth", "results", "both"}
         Maps in which 255 is class 1.
+    palette : Palette, optional
+        Classes of the colours, if maps have colours.
     """
 
     classes: int
@@ -80,6 +84,7 @@ class LabelFormat:
     label_ids: str
     one_based: str = "none"
     white: str = "none"
+    palette: Palette | None = None
 
     @property
     def void(self) -> int:
@@ -94,6 +99,8 @@ class LabelFormat:
             labels = read_label_map(path)
         except ImageError as error:
             raise SourceError(str(error)) from error
+        if labels.ndim > len("HW"):
+            labels = find_classes(labels, self.palette, path)
         if self.label_ids in (of, "both"):
             labels = to_train_ids(labels, self.ignored)
         if self.white in (of, "both"):
@@ -142,7 +149,9 @@ class _Counter:
         """Return the flags with which unknown labels would fit; "" if there are none."""
         if self.format.one_based != "none":
             return ""
-        highest = {side: labels[labels != self.format.void].max(initial=0) for side, labels in maps.items()}
+        highest = {
+            side: int(labels[labels != self.format.void].max(initial=0)) for side, labels in maps.items()
+        }
         side = next((side for side, label in highest.items() if label == self.format.classes), "")
         if side:
             return f"; if the classes of the {side} begin at 1, give --one-based {side}"
@@ -319,7 +328,8 @@ def score_segmentation(options: SegmentationScoring) -> SegmentationReport:
     if not known:
         notes.append("no --reference: mCD and rCD need another model's results")
     ignored = IGNORED if options.ignore is None else options.ignore
-    labels = LabelFormat(options.classes, ignored, options.label_ids, options.one_based)
+    palette = read_palette(options.palette) if options.palette else None
+    labels = LabelFormat(options.classes, ignored, options.label_ids, options.one_based, palette=palette)
     maps = _find_maps(options.truth, labels)
     names = sorted(maps)
     folders = [options.clean, *cells.values()]
@@ -387,12 +397,14 @@ def _notice_shift(counter: _Counter, names: Sequence[str], clean: NDArray[np.int
 
 
 def _find_maps(folder: Path, labels: LabelFormat) -> dict[str, Path]:
-    """Return the PNG files below a folder by the names of their images."""
+    """Return the label maps below a folder by the names of their images: of one format."""
     if not folder.is_dir():
         raise SourceError(f"{folder}: no such folder of label maps")
     wanted = "_labelIds" if labels.label_ids in ("truth", "both") else "_labelTrainIds"
     found: dict[str, Path] = {}
-    paths = sorted(folder.rglob("*.png"))
+    paths = sorted(path for path in folder.rglob("*.*") if path.suffix.lower() in _SUFFIXES)
+    # Beside PNG files, others may be something else.
+    paths = [path for path in paths if path.suffix.lower() == ".png"] or paths
     # Cityscapes has colours, instances, ids and train ids in one folder.
     if any(path.stem.endswith(wanted) for path in paths):
         paths = [path for path in paths if path.stem.endswith(wanted)]
@@ -402,5 +414,5 @@ def _find_maps(folder: Path, labels: LabelFormat) -> dict[str, Path]:
             raise SourceError(f"{folder}: {found[name].name} and {path.name} are of the same image")
         found[name] = path
     if not found:
-        raise SourceError(f"{folder}: contains no PNG files")
+        raise SourceError(f"{folder}: contains no label maps ({', '.join(_SUFFIXES)})")
     return found

@@ -598,25 +598,46 @@ _FEW_COLOURS: Final = 256
 
 
 def read_label_map(file: Location) -> NDArray[Any]:
-    """Read a label map from a PNG file: grey values of any number of bits, or palette indices.
+    """Read a label map: greys of any number of bits, palette indices, colours, or an array (``.npy``).
 
     Returns
     -------
-    integer ndarray of shape (H, W)
+    integer ndarray of shape (H, W), or (H, W, 3) for colours
 
     Raises
     ------
     ImageError
-        The file is damaged, or contains colours.
+        The file is damaged, or contains fractions.
     """
-    with name_image_in_errors(str(file)), open_image(file) as image:
-        if image.mode not in ("L", "P", "1") and not image.mode.startswith("I"):
-            raise ImageError(f"contains colours ({image.mode}), not labels", str(file))
+    with name_image_in_errors(str(file)):
+        labels = _read_label_array(file) if str(file).lower().endswith(".npy") else _read_stored_labels(file)
+        if labels.dtype.kind == "f":
+            # Greys of floating-point values may be whole numbers.
+            whole = np.nan_to_num(labels).astype(np.int64)
+            if (labels != whole).any():
+                raise ImageError("contains fractions, not labels", str(file))
+            labels = whole
+        return labels.astype(np.uint8) if labels.dtype == bool else labels
+
+
+def _read_label_array(file: Location) -> NDArray[Any]:
+    labels: NDArray[Any] = np.load(file, allow_pickle=False)
+    if labels.ndim == len("HWC") and labels.shape[2] == 1:
+        labels = labels[..., 0]
+    if labels.dtype.kind not in "biuf" or labels.ndim < len("HW") or labels.shape[2:] not in ((), (3,)):
+        raise ValueError(f"an array of {labels.dtype} {labels.shape} is no label map")
+    return labels
+
+
+def _read_stored_labels(file: Location) -> NDArray[Any]:
+    with open_image(file) as image:
+        if image.mode not in ("L", "P", "1", "F") and image.mode[0] != "I":
+            return np.array(image.convert("RGB"))
         form = next((str(tile[3]) for tile in getattr(image, "tile", ())), "")
-        labels = np.array(image)
         # Pillow stretches greys of two and four bits to 255.
         scale = {"L;2": 85, "L;4": 17}.get(form, 1)
-        return labels.astype(np.uint8) // np.uint8(scale) if labels.dtype in (bool, np.uint8) else labels
+        labels = np.array(image)
+        return labels // np.uint8(scale) if scale > 1 else labels
 
 
 def judge_look(data: bytes, name: str) -> Look:

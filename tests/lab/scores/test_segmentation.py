@@ -14,6 +14,7 @@ from scipy import stats
 from sklearn.metrics import confusion_matrix, jaccard_score
 
 from robustgen.errors import ArgumentError
+from robustgen.lab.scores.palettes import read_palette
 from robustgen.metrics.classification import (
     count_pixels,
     intersections_over_union,
@@ -195,8 +196,8 @@ def test_wrong_maps(tmp_path):
     assert cli_error(*command) == f"{path}: labels of 9 x 24 pixels, where the truth has 32 x 24"
     put_map(path, labels + 19)
     assert cli_error(*command).startswith(f"{path}: it has label 19, where 19 classes and 255 are expected; ")
-    put_map(path, np.stack([labels] * 3, axis=-1))
-    assert "contains colours (RGB), not labels" in cli_error(*command)
+    put_map(path, np.stack([labels, labels + 1, labels], axis=-1))
+    assert "--palette" in cli_error(*command)
     path.write_bytes(b"no image")
     assert str(path) in cli_error(*command)
     path.unlink()
@@ -213,7 +214,7 @@ def test_what_is_missing(tmp_path):
     command[2] = tmp_path / "none"
     assert cli_error(*command) == f"{tmp_path / 'none'}: no such folder of label maps"
     (tmp_path / "none").mkdir()
-    assert cli_error(*command) == f"{tmp_path / 'none'}: contains no PNG files"
+    assert cli_error(*command).startswith(f"{tmp_path / 'none'}: contains no label maps (.png, ")
 
 
 def reference(**corruptions):
@@ -353,3 +354,93 @@ def grey_png(labels, bits):
         + chunk(b"IDAT", zlib.compress(lines))
         + chunk(b"IEND", b"")
     )
+
+
+# Red, green and blue of five classes; the last one is ignored.
+COLOURS = np.array([(255, 255, 255), (0, 0, 255), (0, 255, 255), (0, 255, 0), (255, 0, 0)], np.uint8)
+VOC_COLOURS = np.array([(0, 0, 0), (128, 0, 0), (0, 128, 0), (128, 128, 0), (224, 224, 192)], np.uint8)
+PALETTES = {
+    "a.txt": (
+        "255 255 255\tImpervious surfaces\n0 0 255\n0 255 255\n\n0 255 0\n255 255 0 0 clutter\n",
+        COLOURS,
+    ),
+    "a.csv": (
+        "name,r,g,b\nroad,255,255,255\nroof,0,0,255\n3D,0,255,255\ntree,0,255,0\n255,255,0,0\n",
+        COLOURS,
+    ),
+    "cvat.txt": (
+        "# label:color_rgb:parts:actions\n0:255,255,255::\n1:0,0,255::\n2:0,255,255::\n"
+        "3:0,255,0::\n255:255,0,0::\n",
+        COLOURS,
+    ),
+    "voc": (None, VOC_COLOURS),
+}
+
+
+def put_five(root, encode, suffix, of="gt", cells=("preds/fog/3", "clean")):
+    """Truth in the form that `encode` gives, where all predictions are right."""
+    for number in range(3):
+        labels = np.random.default_rng(number).integers(0, 5, (8, 9)).astype(np.uint8)
+        labels[labels == 4] = 255
+        for folder in ("gt", *cells):
+            path = root / folder / f"{number}.png"
+            put_map(path, labels)
+            if folder == of:
+                path.unlink()
+                made, path = encode(labels), path.with_suffix(suffix)
+                np.save(path, made) if suffix == ".npy" else Image.fromarray(made).save(path)
+
+
+@pytest.mark.parametrize("name", PALETTES)
+@pytest.mark.parametrize("of", ["gt", "clean"])
+def test_colours_are_scored_with_a_palette(tmp_path, name, of):
+    text, colours = PALETTES[name]
+    put_five(tmp_path, lambda labels: colours[np.minimum(labels, 4)], ".png", of)
+    command = [*flags(tmp_path), "--partial", "--class-count", 4, "--format", "json"]
+    if text:
+        (tmp_path / name).write_text(text)
+    said = cli_error(*command)
+    found = re.search(r"--palette (\S+)", said)[1]
+    assert found == ("voc" if name == "voc" else str(tmp_path / name))
+    result = json.loads(cli(*command, "--palette", found).stdout)
+    assert result["clean"] == result["summary"]["mean"] == 1
+
+
+def test_palettes_in_json_have_a_list_for_each_class(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('{"version": [1, 2], "labels": [{"color": [255, 255, 255]},\n {"color": [0,0,255]}]}')
+    assert read_palette(path) == {(255, 255, 255): 0, (0, 0, 255): 1}
+
+
+@pytest.mark.parametrize(
+    ("encode", "suffix"),
+    [
+        (lambda labels: np.stack([labels] * 3, -1), ".png"),
+        (lambda labels: np.stack([labels] * 3 + [labels * 0 + 255], -1), ".png"),
+        (lambda labels: labels, ".tif"),
+        (lambda labels: labels.astype(np.float32), ".tiff"),
+        (lambda labels: labels, ".bmp"),
+        (lambda labels: labels.astype(np.int64), ".npy"),
+        (lambda labels: labels[..., None] / 1.0, ".npy"),
+        (lambda labels: np.stack([labels] * 3, -1), ".npy"),
+    ],
+)
+def test_greys_in_any_file_are_labels(tmp_path, encode, suffix):
+    put_five(tmp_path, encode, suffix)
+    found = report_of(tmp_path, "--partial", "--class-count", 4)
+    assert found["clean"] == found["summary"]["mean"] == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1 2\n", "1 2 3 4 5\n", "0 0 256\n", "1 2 3\n1 2 3\n", "\xff", "255 255 255"]
+)
+def test_palettes_that_are_none_or_lack_a_colour(tmp_path, text):
+    put_five(tmp_path, lambda labels: COLOURS[np.minimum(labels, 4)], ".png")
+    (tmp_path / "a.txt").write_bytes(text.encode("latin-1"))
+    command = (*flags(tmp_path), "--partial", "--class-count", "4", "--palette", tmp_path / "a.txt")
+    assert "a.txt" in cli_error(*command) or "the palette lacks" in cli_error(*command)
+
+
+def test_fractions_are_no_labels(tmp_path):
+    put_five(tmp_path, lambda labels: labels / np.float32(255), ".npy")
+    assert "fractions" in cli_error(*flags(tmp_path), "--partial", "--class-count", "4")
