@@ -22,7 +22,7 @@ from robustgen.lab.scores.score_charts import plot
 from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.metrics import COMMON_PERTURBATIONS
 from robustgen.pixels.benchmarks.corruptions.laion_c import published_preparation
-from robustgen.pixels.benchmarks.corruptions.medmnist_c import published_names
+from robustgen.pixels.benchmarks.corruptions.medmnist_c import MEDMNIST_C
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 from robustgen.pixels.imaging.laion_c_effects import TileBank
 from robustgen.related.streams import ccc
@@ -114,7 +114,7 @@ def draw_medmnist_c():
     tissue, retina = square(data.immunohistochemistry(), 224), square(data.retina(), 224)
     cells = square(data.cell(), 224)
     for image, edition, names in (
-        (tissue, "pathmnist", published_names("pathmnist")),
+        (tissue, "pathmnist", MEDMNIST_C.names("pathmnist")),
         (retina, "dermamnist", ("medmnist-c:black_corner", "medmnist-c:characters", "medmnist-c:zoom_blur")),
         (
             cells,

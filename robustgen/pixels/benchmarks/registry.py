@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, is_dataclass, replace
 from functools import lru_cache
 from numbers import Integral, Real
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from robustgen.pixels.benchmarks.parameters import interpolate_parameters, read_calibrated_constants
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from robustgen.pixels.benchmarks.ingredients import Ingredient
     from robustgen.pixels.imaging.geometry import Preparation
 
@@ -53,25 +55,25 @@ class Operation:
     ----------
     name : str
     category : {"noise", "blur", "weather", "digital"}
-    common : bool
-        Whether it belongs to the benchmark; the other operations are the extra (validation) set.
-    random : bool
-        Whether the result depends on the random stream.
     function : callable
         ``function(image, parameters, rng)``.
     table : mapping of int or str to tuple
         Scale to the parameter objects of all levels.
+    common : bool
+        Whether it belongs to the benchmark; the other operations are the extra (validation) set.
+    random : bool
+        Whether the result depends on the random stream.
     shares : callable or None
         ``shares(image)`` computes what all levels of one image share; `function` takes it last.
     """
 
     name: str
     category: str
-    common: bool
-    random: bool
     function: Callable[..., Any]
     table: Mapping[Scale, tuple[Any, ...]]
-    shares: Callable[[Any], Any] | None
+    common: bool = True
+    random: bool = True
+    shares: Callable[[Any], Any] | None = None
 
     noun = "operation"
     level_name = "level"
@@ -150,7 +152,7 @@ class Operation:
         return self.table[scale]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Corruption(Operation):
     """An `Operation` that returns one image: ``function(image, parameters, rng) -> image``.
 
@@ -402,7 +404,7 @@ BENCHMARK_FAMILY = Family(
 """The nineteen corruptions of ImageNet-C."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Perturbation(Operation):
     """An `Operation` that returns a sequence: ``function(image, parameters, rng)`` yields its frames.
 
@@ -444,23 +446,29 @@ def _read_calibrated(name: str, scale: int) -> tuple[Any, ...]:
     return tuple(replace(row, **constants[str(i)]) for i, row in enumerate(published, 1))
 
 
+class Traits(TypedDict, total=False):
+    """Keywords of `corruption`: attributes of a `Corruption`."""
+
+    common: bool
+    random: bool
+    shares: Callable[[Any], Any] | None
+    breaks: Mapping[Any, tuple[int, ...]]
+    displaces: bool
+    smallest_side: int
+    grey: bool
+    needs: "Ingredient | None"
+    requires: Callable[[Any, int | None], object] | None
+    prepared: "Callable[[Any], Preparation] | None"
+    over_time: "OverTime"
+
+
 def corruption(
     category: str,
     parameters: type,
     table: Mapping[Any, Any],
     *,
     family: Family = BENCHMARK_FAMILY,
-    common: bool = True,
-    random: bool = True,
-    shares: Callable[[Any], Any] | None = None,
-    breaks: Mapping[Any, tuple[int, ...]] | None = None,
-    displaces: bool = False,
-    smallest_side: int = SMALLEST_SIDE,
-    grey: bool = False,
-    needs: "Ingredient | None" = None,
-    requires: Callable[[Any, int | None], object] | None = None,
-    prepared: "Callable[[Any], Preparation] | None" = None,
-    over_time: "OverTime | None" = None,
+    **traits: "Unpack[Traits]",
 ) -> Callable[[Function], Function]:
     """Register the decorated function as a corruption under its own name.
 
@@ -474,29 +482,10 @@ def corruption(
         another scale with the same rows. An omitted scale has no constants.
     family : Family
         Family that it was published in.
-    common : bool
-        Whether the family's mean includes it, as that of the benchmark includes the common corruptions.
-    random : bool
-        Whether it draws from the random stream.
-    shares : callable, optional
-        Called with an image, returns what all severities of it share; the function takes it last.
-    breaks : mapping of int to tuple of int, optional
-        Scale to the severities after which its method changes: a finer severity is rounded there.
-    displaces : bool
-        Whether it moves the content of an image, so that boxes and masks no longer fit.
-    smallest_side : int
-        Minimal side of an image in pixels.
-    grey : bool
-        Whether the function takes and returns uint8 (H, W).
-    needs : Ingredient, optional
-        What the corruption needs beside the image; the function takes it as last argument.
-    requires : callable, optional
-        ``requires(parameters, side)``, called before a run; raises if something is missing.
-    prepared : callable, optional
-        ``prepared(parameters)`` returns the `Preparation` of the published images.
-    over_time : {"clip", "frame", "whole"} or callable, optional
-        As in `Corruption`. Default: "frame" for noise, because each frame of a sensor has its own, otherwise
-        "clip".
+    **traits : Traits
+        Attributes of the `Corruption`. By default, it belongs to the mean of its family (`common`) and draws
+        from the random stream (`random`); each frame of a clip has its own noise, but no other draws
+        (`over_time`).
 
     Raises
     ------
@@ -533,11 +522,11 @@ def corruption(
         if wrong := [scale for scale, row in rows.items() if len(row) != levels]:
             each = f"each of the {levels} severities" if levels > 1 else "its only severity"
             raise ArgumentError(f"table of {name}: scale {wrong[0]} needs a row for {each}")
-        of_operation = family.full_name(name), category, common, random, function, rows, shares
-        of_family = family.name, breaks or {}, displaces, family.severities, family.linear
-        of_images = smallest_side, grey, needs, requires, prepared
-        of_clips = over_time or ("frame" if category == "noise" else "clip")
-        family.add(Corruption(*of_operation, *of_family, *of_images, of_clips))
+        usual: Traits = {"over_time": "frame" if category == "noise" else "clip"}
+        of_family: Any = {"family": family.name, "severities": family.severities, "linear": family.linear}
+        family.add(
+            Corruption(family.full_name(name), category, function, rows, **of_family, **usual | traits)
+        )
         return function
 
     return register
@@ -563,10 +552,10 @@ def perturbation(
 
     def register(function: Function) -> Function:
         name = function.__name__
-        stages: dict[Scale, Stage] = dict.fromkeys(SCALES, "cropped")
-        stages.update(stage or {})
+        rows = _rows(name, parameters, table)
+        stages: Any = {**dict.fromkeys(SCALES, "cropped"), **(stage or {})}
         _perturbations[name] = Perturbation(
-            name, category, common, random, function, _rows(name, parameters, table), None, stages, temporal
+            name, category, function, rows, common, random, stage=stages, temporal=temporal
         )
         return function
 

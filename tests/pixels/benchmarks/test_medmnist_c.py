@@ -12,7 +12,7 @@ from PIL import Image, ImageEnhance
 import robustgen
 from robustgen import metrics
 from robustgen.errors import ArgumentError, MissingDependencyError
-from robustgen.pixels.benchmarks.corruptions.medmnist_c import published_names
+from robustgen.pixels.benchmarks.corruptions.medmnist_c import MEDMNIST_C
 from robustgen.pixels.benchmarks.registry import MEDMNIST
 from robustgen.pixels.imaging import specimen
 from robustgen.pixels.imaging.blur import blur_by_taps
@@ -29,7 +29,7 @@ def test_there_are_twelve_sets_and_eight_are_grey():
     assert len(MEDMNIST) == 12 and {name for name in MEDMNIST if robustgen.EDITIONS[name].grey} == GREY
     for name in MEDMNIST:
         measured = metrics.alexnet_balanced_errors(name).keys() - {"clean"}
-        assert {*published_names(name)} == {f"medmnist-c:{each}" for each in measured}
+        assert {*MEDMNIST_C.names(name)} == {f"medmnist-c:{each}" for each in measured}
 
 
 def test_grey_sets_stay_grey():

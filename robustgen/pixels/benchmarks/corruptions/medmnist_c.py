@@ -4,7 +4,10 @@ Definitions: Di Salvo, Doerrich and Ledig 2024, as the published generation code
 is the name of the set: ``edition="pathmnist"``.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from robustgen.pixels.benchmarks.corruptions import blur as common
 from robustgen.pixels.benchmarks.corruptions import digital, noise
@@ -12,7 +15,7 @@ from robustgen.pixels.benchmarks.corruptions.blur import DefocusBlur, MotionBlur
 from robustgen.pixels.benchmarks.corruptions.digital import JpegCompression, Pixelate
 from robustgen.pixels.benchmarks.corruptions.noise import ImpulseNoise, Noise, ShotNoise
 from robustgen.pixels.benchmarks.ingredients import InstalledFiles
-from robustgen.pixels.benchmarks.registry import BALANCED_ERRORS, MEDMNIST, Family, corruption
+from robustgen.pixels.benchmarks.registry import BALANCED_ERRORS, MEDMNIST, Family, Function, corruption
 from robustgen.pixels.imaging import specimen
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.blur import blur_by_taps, filter_with_disk
@@ -31,27 +34,22 @@ MEDMNIST_C = Family(
 )
 """The corruptions of the twelve sets; a set has those with constants for it."""
 
-LIKE_ORGANAMNIST = dict.fromkeys(("organcmnist", "organsmnist"), "organamnist")
-"""Rows of the sets with the constants of organamnist."""
 
-_ORDER = (
-    *("pixelate", "jpeg_compression", "gaussian_noise", "speckle_noise", "impulse_noise", "shot_noise"),
-    *("defocus_blur", "motion_blur", "zoom_blur", "gaussian_blur", "brightness_up", "brightness_down"),
-    *("contrast_up", "contrast_down", "saturate", "stain_deposit", "bubble", "black_corner", "characters"),
-    *("gamma_corr_up", "gamma_corr_down"),
-)
+def _drawn(
+    category: str, parameters: type, table: dict[str, Any], **more: Any
+) -> Callable[[Function], Function]:
+    """Register a corruption; the constants of organamnist are those of two more sets."""
+    like = dict.fromkeys(("organcmnist", "organsmnist") if "organamnist" in table else (), "organamnist")
+    return corruption(category, parameters, {**table, **like}, family=MEDMNIST_C, **more)
 
 
-def published_names(data_set: str) -> tuple[str, ...]:
-    """Return the full names of the corruptions of `data_set`, in the published order."""
-    every = (MEDMNIST_C.corruptions[MEDMNIST_C.full_name(name)] for name in _ORDER)
-    return tuple(each.name for each in every if data_set in each.table)
+_fixed = partial(_drawn, random=False)
 
 
 # --- blur of MedMNIST-C ----------------------------------------------------------------------------
 
 
-@corruption(
+@_fixed(
     "blur",
     DefocusBlur,
     {
@@ -61,15 +59,13 @@ def published_names(data_set: str) -> tuple[str, ...]:
         "retinamnist": ((4, 0.1), (5, 0.2), (6, 0.3), (7, 0.4), (8, 0.5)),
         "octmnist": ((0.5, 0.6), (1, 0.5), (1.5, 0.1), (2, 0.5), (2.5, 0.1)),
     },
-    family=MEDMNIST_C,
-    random=False,
 )
 def defocus_blur(image: Rgb, parameters: DefocusBlur, rng: Rng) -> Rgb:
     """Blur out of focus, with the disk as OpenCV 5 rounds it."""
     return filter_with_disk(image, parameters.radius, parameters.alias_blur, fused=True)
 
 
-corruption(
+_drawn(
     "blur",
     MotionBlur,
     {
@@ -80,19 +76,10 @@ corruption(
         "octmnist": ((10, 3), (15, 5), (15, 8), (15, 12), (20, 15)),
         "breastmnist": ((5, 5), (9, 7), (9, 10), (13, 10), (17, 12)),
     },
-    family=MEDMNIST_C,
 )(common.motion_blur)
 
-corruption(
-    "blur",
-    ZoomBlur,
-    {
-        "dermamnist": ((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)),
-    },
-    family=MEDMNIST_C,
-    random=False,
-    shares=Zooms,
-)(common.zoom_blur)
+_zooms = ((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03))
+_fixed("blur", ZoomBlur, {"dermamnist": _zooms}, shares=Zooms)(common.zoom_blur)
 
 
 @dataclass(frozen=True)
@@ -102,7 +89,7 @@ class TapBlur:
     taps: int
 
 
-@corruption(
+@_fixed(
     "blur",
     TapBlur,
     {
@@ -110,10 +97,7 @@ class TapBlur:
         "chestmnist": (3, 5, 7, 9, 11),
         "pneumoniamnist": (3, 5, 7, 9, 11),
         "organamnist": (11, 13, 15, 17, 21),
-        **LIKE_ORGANAMNIST,
     },
-    family=MEDMNIST_C,
-    random=False,
     # There is no kernel between two odd numbers of taps.
     breaks=dict.fromkeys(MEDMNIST, (1, 2, 3, 4)),
 )
@@ -132,7 +116,7 @@ class Factor:
     factor: float
 
 
-@corruption(
+@_fixed(
     "weather",
     Factor,
     {
@@ -144,17 +128,14 @@ class Factor:
         "chestmnist": (1.1, 1.2, 1.3, 1.4, 1.5),
         "pneumoniamnist": (1.1, 1.2, 1.3, 1.4, 1.5),
         "organamnist": (1.2, 1.3, 1.4, 1.5, 1.6),
-        **LIKE_ORGANAMNIST,
     },
-    family=MEDMNIST_C,
-    random=False,
 )
 def brightness_up(image: Rgb, parameters: Factor, rng: Rng) -> Rgb:
     """Multiply all values by a factor above 1."""
     return blend_with(0, image, parameters.factor)
 
 
-@corruption(
+@_fixed(
     "weather",
     Factor,
     {
@@ -167,17 +148,14 @@ def brightness_up(image: Rgb, parameters: Factor, rng: Rng) -> Rgb:
         "chestmnist": (0.9, 0.8, 0.7, 0.6, 0.5),
         "pneumoniamnist": (0.9, 0.8, 0.7, 0.6, 0.5),
         "organamnist": (0.8, 0.75, 0.7, 0.65, 0.6),
-        **LIKE_ORGANAMNIST,
     },
-    family=MEDMNIST_C,
-    random=False,
 )
 def brightness_down(image: Rgb, parameters: Factor, rng: Rng) -> Rgb:
     """Multiply all values by a factor below 1."""
     return blend_with(0, image, parameters.factor)
 
 
-@corruption(
+@_fixed(
     "digital",
     Factor,
     {
@@ -188,10 +166,7 @@ def brightness_down(image: Rgb, parameters: Factor, rng: Rng) -> Rgb:
         "chestmnist": (1.1, 1.2, 1.3, 1.4, 1.6),
         "pneumoniamnist": (1.1, 1.2, 1.3, 1.4, 1.6),
         "organamnist": (1.3, 1.4, 1.6, 1.7, 1.8),
-        **LIKE_ORGANAMNIST,
     },
-    family=MEDMNIST_C,
-    random=False,
     shares=mean_grey,
 )
 def contrast_up(image: Rgb, parameters: Factor, rng: Rng, grey: int) -> Rgb:
@@ -199,7 +174,7 @@ def contrast_up(image: Rgb, parameters: Factor, rng: Rng, grey: int) -> Rgb:
     return blend_with(grey, image, parameters.factor)
 
 
-@corruption(
+@_fixed(
     "digital",
     Factor,
     {
@@ -213,10 +188,7 @@ def contrast_up(image: Rgb, parameters: Factor, rng: Rng, grey: int) -> Rgb:
         "chestmnist": (0.9, 0.8, 0.7, 0.6, 0.4),
         "pneumoniamnist": (0.9, 0.8, 0.7, 0.6, 0.4),
         "organamnist": (0.8, 0.7, 0.6, 0.55, 0.5),
-        **LIKE_ORGANAMNIST,
     },
-    family=MEDMNIST_C,
-    random=False,
     shares=mean_grey,
 )
 def contrast_down(image: Rgb, parameters: Factor, rng: Rng, grey: int) -> Rgb:
@@ -231,34 +203,28 @@ class Gamma:
     gamma: float
 
 
-@corruption(
+@_fixed(
     "digital",
     Gamma,
     {
         "chestmnist": (1.1, 1.2, 1.3, 1.4, 1.6),
         "pneumoniamnist": (1.1, 1.2, 1.3, 1.4, 1.6),
         "organamnist": (1.3, 1.4, 1.6, 1.8, 2.0),
-        **LIKE_ORGANAMNIST,
     },
-    family=MEDMNIST_C,
-    random=False,
 )
 def gamma_corr_up(image: Rgb, parameters: Gamma, rng: Rng) -> Rgb:
     """Darken the middle tones by a power above 1."""
     return bend_gamma(image, parameters.gamma)
 
 
-@corruption(
+@_fixed(
     "digital",
     Gamma,
     {
         "chestmnist": (0.9, 0.8, 0.7, 0.6, 0.4),
         "pneumoniamnist": (0.9, 0.8, 0.7, 0.6, 0.4),
         "organamnist": (0.9, 0.8, 0.7, 0.6, 0.4),
-        **LIKE_ORGANAMNIST,
     },
-    family=MEDMNIST_C,
-    random=False,
 )
 def gamma_corr_down(image: Rgb, parameters: Gamma, rng: Rng) -> Rgb:
     """Lighten the middle tones by a power below 1."""
@@ -272,15 +238,13 @@ class Saturation:
     added: float
 
 
-@corruption(
+@_fixed(
     "digital",
     Saturation,
     {
         "pathmnist": (0.05, 0.10, 0.15, 0.20, 0.25),
         "bloodmnist": (0.05, 0.10, 0.15, 0.17, 0.20),
     },
-    family=MEDMNIST_C,
-    random=False,
     shares=Hsv,
 )
 def saturate(image: Rgb, parameters: Saturation, rng: Rng, hsv: Hsv) -> Rgb:
@@ -290,7 +254,7 @@ def saturate(image: Rgb, parameters: Saturation, rng: Rng, hsv: Hsv) -> Rgb:
 
 # --- digital corruptions of MedMNIST-C: those of ImageNet-C, with other constants ------------------
 
-corruption(
+_fixed(
     "digital",
     Pixelate,
     {
@@ -304,10 +268,7 @@ corruption(
         "chestmnist": (0.30, 0.25, 0.20, 0.15, 0.10),
         "pneumoniamnist": (0.8, 0.7, 0.6, 0.5, 0.4),
         "organamnist": (0.7, 0.6, 0.5, 0.40, 0.35),
-        **LIKE_ORGANAMNIST,
     },
-    family=MEDMNIST_C,
-    random=False,
 )(digital.pixelate)
 
 
@@ -316,7 +277,7 @@ def _by_turbo(*qualities: int) -> tuple[tuple[int, str], ...]:
     return tuple((quality, "turbo") for quality in qualities)
 
 
-corruption(
+_fixed(
     "digital",
     JpegCompression,
     {
@@ -330,10 +291,7 @@ corruption(
         "chestmnist": _by_turbo(50, 30, 15, 10, 7),
         "pneumoniamnist": _by_turbo(50, 30, 15, 10, 7),
         "organamnist": _by_turbo(50, 30, 15, 10, 7),
-        **LIKE_ORGANAMNIST,
     },
-    family=MEDMNIST_C,
-    random=False,
 )(digital.jpeg_compression)
 
 
@@ -363,14 +321,13 @@ class InkMasks(InstalledFiles):
 INK = InkMasks()
 
 
-@corruption(
+@_drawn(
     "digital",
     Stains,
     {
         "pathmnist": ((1, 3), (2, 3), (3, 3), (4, 3), (5, 4)),
         "bloodmnist": ((1, 3), (2, 3), (3, 3), (3, 3), (3, 4)),
     },
-    family=MEDMNIST_C,
     needs=INK,
 )
 def stain_deposit(image: Rgb, parameters: Stains, rng: Rng, folder: str | None) -> Rgb:
@@ -388,14 +345,13 @@ class Bubbles:
     bubbles: int
 
 
-@corruption(
+@_drawn(
     "digital",
     Bubbles,
     {
         "pathmnist": ((7, 15), (10, 15), (12, 15), (15, 20), (17, 25)),
         "bloodmnist": ((5, 10), (7, 10), (10, 10), (12, 12), (15, 12)),
     },
-    family=MEDMNIST_C,
 )
 def bubble(image: Rgb, parameters: Bubbles, rng: Rng) -> Rgb:
     """Add transparent air bubbles."""
@@ -410,15 +366,7 @@ class Corners:
     share: float
 
 
-@corruption(
-    "digital",
-    Corners,
-    {
-        "dermamnist": (1.10, 1.05, 1.00, 0.90, 0.95),
-    },
-    family=MEDMNIST_C,
-    random=False,
-)
+@_fixed("digital", Corners, {"dermamnist": (1.10, 1.05, 1.00, 0.90, 0.95)})
 def black_corner(image: Rgb, parameters: Corners, rng: Rng) -> Rgb:
     """Blacken everything outside a disk, as a dermatoscope does."""
     return specimen.keep_disk(image, parameters.share)
@@ -433,13 +381,10 @@ class Characters:
     size: float
 
 
-@corruption(
+@_drawn(
     "digital",
     Characters,
-    {
-        "dermamnist": ((1, 6, 0.14), (2, 7, 0.15), (3, 8, 0.16), (4, 9, 0.17), (6, 10, 0.18)),
-    },
-    family=MEDMNIST_C,
+    {"dermamnist": ((1, 6, 0.14), (2, 7, 0.15), (3, 8, 0.16), (4, 9, 0.17), (6, 10, 0.18))},
 )
 def characters(image: Rgb, parameters: Characters, rng: Rng) -> Rgb:
     """Write random letters over the image."""
@@ -450,7 +395,7 @@ def characters(image: Rgb, parameters: Characters, rng: Rng) -> Rgb:
 
 # --- noise of MedMNIST-C: that of ImageNet-C, with other constants ---------------------------------
 
-corruption(
+_drawn(
     "noise",
     Noise,
     {
@@ -459,12 +404,10 @@ corruption(
         "chestmnist": (0.04, 0.08, 0.12, 0.18, 0.26),
         "pneumoniamnist": (0.04, 0.05, 0.06, 0.07, 0.08),
         "organamnist": (0.04, 0.08, 0.12, 0.16, 0.20),
-        **LIKE_ORGANAMNIST,
     },
-    family=MEDMNIST_C,
 )(noise.gaussian_noise)
 
-corruption(
+_drawn(
     "noise",
     Noise,
     {
@@ -475,12 +418,10 @@ corruption(
         "chestmnist": (0.05, 0.15, 0.2, 0.35, 0.45),
         "pneumoniamnist": (0.05, 0.07, 0.10, 0.15, 0.20),
         "organamnist": (0.05, 0.10, 0.20, 0.30, 0.40),
-        **LIKE_ORGANAMNIST,
     },
-    family=MEDMNIST_C,
 )(noise.speckle_noise)
 
-corruption(
+_drawn(
     "noise",
     ImpulseNoise,
     {
@@ -489,12 +430,10 @@ corruption(
         "chestmnist": (0.01, 0.03, 0.06, 0.09, 0.17),
         "pneumoniamnist": (0.005, 0.01, 0.013, 0.017, 0.02),
         "organamnist": (0.01, 0.02, 0.03, 0.05, 0.08),
-        **LIKE_ORGANAMNIST,
     },
-    family=MEDMNIST_C,
 )(noise.impulse_noise)
 
-corruption(
+_drawn(
     "noise",
     ShotNoise,
     {
@@ -502,9 +441,7 @@ corruption(
         "chestmnist": (60, 25, 18, 10, 5),
         "pneumoniamnist": (300, 200, 150, 100, 80),
         "organamnist": (200, 100, 50, 25, 15),
-        **LIKE_ORGANAMNIST,
     },
-    family=MEDMNIST_C,
 )(noise.shot_noise)
 
 
