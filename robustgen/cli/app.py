@@ -21,7 +21,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from robustgen import __version__
-from robustgen.cli.completion import restore_command
+from robustgen.cli.completion import restore_command, summarise
 from robustgen.cli.rows import COMMANDS
 from robustgen.display.text import escape
 from robustgen.errors import ConfigError, DecodingWarning, RobustgenError, WriteError, name_error
@@ -92,13 +92,13 @@ class _App(click.Group):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         rows = [row for rows in self._sort_rows().values() for row in rows if row.name.startswith(incomplete)]
         flags = click.Command.shell_complete(self, ctx, incomplete)
-        return [*(CompletionItem(row.name, help=row.summary) for row in rows), *flags]
+        return [*(CompletionItem(row.name, help=summarise(row)) for row in rows), *flags]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section, rows in self._sort_rows().items():
             if rows:
                 with formatter.section(section.value):
-                    formatter.write_dl([(row.name, row.summary) for row in rows], col_spacing=4)
+                    formatter.write_dl([(row.name, summarise(row)) for row in rows], col_spacing=4)
 
     def main(self, *args: Any, **settings: Any) -> Any:
         if not args and "args" not in settings:

@@ -57,6 +57,12 @@ def _describe(command: str, parameter: click.Parameter, words: dict[str, list[st
 # --- reading it ----------------------------------------------------------------------------------
 
 
+def summarise(row: CommandRow) -> str:
+    """Return the first line of a command's help."""
+    rows = _read_table(row.module.rpartition(".")[0])["commands"]
+    return row.summary or str(rows.get(row.name, {}).get("help", ""))
+
+
 @cache
 def _read_table(package: str) -> Any:
     """Return the table of the commands in a package; an empty one if it has none, like plug-ins."""

@@ -35,7 +35,7 @@ class CommandRow(NamedTuple):
     module : str
         Module that declares the command; it is imported when the command is called.
     summary : str
-        First line of the command's help.
+        First line of the command's help; "" if the package has a table of completion.
     resumes : bool
         The same command, called again, resumes an interrupted run.
 
@@ -50,7 +50,7 @@ class CommandRow(NamedTuple):
     name: str
     section: Section
     module: str
-    summary: str
+    summary: str = ""
     resumes: bool = False
 
 

@@ -9,48 +9,12 @@ _CLEANING: Final = "robustgen.related.cleaned_sets:plan_cleaning"
 
 RELATED: Final = Wing(
     commands=(
-        CommandRow(
-            "stream",
-            Section.SCORE,
-            "robustgen.related.cli.streams",
-            "Draw a stream for test-time adaptation.",
-            resumes=True,
-        ),
-        CommandRow(
-            "make-augmix",
-            Section.FAMILY,
-            "robustgen.related.cli.training_copies",
-            "Write AugMix copies of training images.",
-            resumes=True,
-        ),
-        CommandRow(
-            "filter",
-            Section.FAMILY,
-            "robustgen.related.cli.filtration",
-            "Find images as in ImageNet-A and ImageNet-O.",
-            resumes=True,
-        ),
-        CommandRow(
-            "make-icons",
-            Section.FAMILY,
-            "robustgen.related.cli.icons",
-            "Write icons of several styles, as in Icons-50.",
-            resumes=True,
-        ),
-        CommandRow(
-            "make-subtypes",
-            Section.FAMILY,
-            "robustgen.related.cli.subtypes",
-            "List seen and unseen subtypes of broad types.",
-            resumes=True,
-        ),
-        CommandRow(
-            "preprocess",
-            Section.FAMILY,
-            "robustgen.related.cli.cleaning",
-            "Clean a data set: CLAHE, non-local means, median filter.",
-            resumes=True,
-        ),
+        CommandRow("stream", Section.SCORE, "robustgen.related.cli.streams", resumes=True),
+        CommandRow("make-augmix", Section.FAMILY, "robustgen.related.cli.training_copies", resumes=True),
+        CommandRow("filter", Section.FAMILY, "robustgen.related.cli.filtration", resumes=True),
+        CommandRow("make-icons", Section.FAMILY, "robustgen.related.cli.icons", resumes=True),
+        CommandRow("make-subtypes", Section.FAMILY, "robustgen.related.cli.subtypes", resumes=True),
+        CommandRow("preprocess", Section.FAMILY, "robustgen.related.cli.cleaning", resumes=True),
     ),
     sets=MappingProxyType(
         {
