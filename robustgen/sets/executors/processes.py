@@ -55,17 +55,19 @@ class Processes:
                     return
 
         ahead, before = 3 * self.count, -1
+        backend = _find_chosen_backend() or _OwnWorkers(first, reporter)
         try:
             with Parallel(
                 self.count,
-                backend=None if _has_chosen_backend() else _OwnWorkers(first, reporter),
-                return_as="generator_unordered",
+                backend=backend,
+                # Those that fork, as Ray's, return all results of a call at once.
+                return_as="generator_unordered" if backend.supports_return_generator else "list",
                 batch_size=1,
                 pre_dispatch=ahead,
             ) as parallel:
                 while started > before:
                     before = started
-                    results = parallel(hand_out())
+                    results = iter(parallel(hand_out()))
                     try:
                         for result in results:
                             taken += 1
@@ -74,7 +76,7 @@ class Processes:
                         with warnings.catch_warnings():
                             # Of results that nobody takes any more.
                             warnings.simplefilter("ignore")
-                            results.close()
+                            getattr(results, "close", list)()
         except BrokenProcessPool as error:
             raise WorkersLostError("a worker died (killed, or out of memory)") from error
         except (OSError, RuntimeError) as error:
@@ -83,10 +85,10 @@ class Processes:
             raise WriteError(f"cannot start {self.count} workers: {reason}") from error
 
 
-def _has_chosen_backend() -> bool:
-    """Return whether the caller has chosen a backend of joblib; only the default one follows such hints."""
-    followed = {type(get_active_backend(prefer=hint)[0]) for hint in ("threads", "processes")}
-    return len(followed) == 1
+def _find_chosen_backend() -> Any:
+    """Return the backend of joblib that the caller has chosen; only the default one follows such hints."""
+    one, other = (get_active_backend(prefer=hint)[0] for hint in ("threads", "processes"))
+    return one if type(one) is type(other) else None
 
 
 class _OwnWorkers(ParallelBackendBase):  # type: ignore[misc]  # joblib has no types

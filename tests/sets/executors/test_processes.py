@@ -49,8 +49,9 @@ def test_few_results_wait_for_those_who_take_them_slowly():
     assert len([*results]) == len(JOBS) - 1
 
 
-@pytest.mark.slow("starts loky")
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize(
+    "backend", ["threading", "multiprocessing", pytest.param("loky", marks=pytest.mark.slow("starts loky"))]
+)
 def test_the_backend_of_the_caller_writes_the_same_bytes(photos, tmp_path, backend):
     few = {"corruptions": "contrast,gaussian_noise", "severities": (1,), "quiet": True}
     robustgen.make_c(source=photos, output=tmp_path / "own", jobs=2, **few)
