@@ -138,7 +138,9 @@ def _mirror(size: int, taps: int) -> npt.NDArray[np.intp]:
 # --- defocus: a filter with an anti-aliased disk ---------------------------------------------------
 
 
+# A caller may have NumPy raise where small weights of the Gaussian round to nothing.
 @lru_cache(maxsize=64)
+@np.errstate(under="ignore")
 def disk(radius: float, alias_blur: float, *, fused: bool = False) -> npt.NDArray[np.float32]:
     """Return the anti-aliased disk of defocus blur, float32, with a sum of about 1.
 

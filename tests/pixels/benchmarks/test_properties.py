@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustgen import CORRUPTIONS, PERTURBATIONS, corrupt, perturb, prepare
+from robustgen.pixels.imaging.blur import disk
 from tests.helpers import FIXED_CORRUPTIONS, RANDOM_PERTURBATIONS
 
 quick = settings(max_examples=150, deadline=None, derandomize=True)
@@ -44,6 +45,15 @@ def test_corrupt(image, name, severity, scale, seed):
         assert not some_differ([result, *others])
     elif image.std() > 30:
         assert some_differ([result, *others])
+
+
+def test_callers_may_have_numpy_raise():
+    disk.cache_clear()
+    image = np.full((32, 32, 3), 100, np.uint8)
+    with np.errstate(all="raise"):
+        for name in CORRUPTIONS:
+            corrupt(image, name, 5, rng=0)
+        corrupt(image, "medmnist-c:defocus_blur", 1, edition="pathmnist")
 
 
 @slower

@@ -1,6 +1,7 @@
 """Loops are compiled once for all processes and checkouts with the same sources."""
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -48,6 +49,40 @@ def test_processes_wait_for_each_other_and_checkouts_share(tmp_path):
         source.write("# changed\n")
     assert compile_in(checkout.parent) == once
     assert len(list(folder.iterdir())) == 2
+
+
+@pytest.mark.slow("compiles loops four times")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="loops are shipped for x86-64")
+def test_damaged_loops_are_compiled_again_with_a_line(tmp_path):
+    package = Path(shutil.copytree(Path(robustgen.__file__).parent, tmp_path / "wheel" / "robustgen"))
+    shipped = package / "pixels" / "imaging" / "kernels" / kernels.SHIPPED
+
+    def compile_here(**changes):
+        """The number of loops that are compiled, and what is written to standard error."""
+        done = subprocess.run(
+            [sys.executable, "-c", COUNT],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "loops"), **changes},
+            cwd=package.parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return int(done.stdout), done.stderr
+
+    processor = {"NUMBA_CPU_NAME": kernels.SHIPPED_PROCESSOR, "NUMBA_CPU_FEATURES": kernels.SHIPPED_FEATURES}
+    assert compile_here(NUMBA_CACHE_DIR=str(shipped), **processor)[0]
+    # Without docstrings, the bytecode differs.
+    assert compile_here(PYTHONOPTIMIZE="2") == (0, "")
+    for folder, damages in (
+        (shipped, (lambda content: content[:5000],)),
+        (tmp_path / "loops", (lambda _: b"", lambda content: content[:9000] + b"?" + content[9001:])),
+    ):
+        (path,) = folder.rglob("*raise_value*.nbc")
+        for damage in damages:
+            path.write_bytes(damage(path.read_bytes()))
+            count, said = compile_here()
+            assert count and said.count("\n") == 1 and str(path) in said
+            assert compile_here() == (0, "")
 
 
 def test_the_line_about_other_loops_says_how_to_use_those_of_the_wheel(tmp_path, monkeypatch, capfd):

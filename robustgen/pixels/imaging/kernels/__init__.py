@@ -118,12 +118,11 @@ def tell_of_other_loops() -> None:
     pinned = " ".join(each for path in shipped for each in path.read_text(encoding="utf-8").split())
     with suppress(OSError):
         (loop_folder() / "told").touch(exist_ok=False)
-        if stream := find_log_stream():
-            stream.write(
-                f"robustgen: the compiled loops of this wheel are for {SHIPPED_PROCESSOR} processors and "
-                "another numba; compiling loops for this machine, once. To use those of the wheel on such a "
-                f"processor: pip install {pinned}\n"
-            )
+        tell(
+            f"the compiled loops of this wheel are for {SHIPPED_PROCESSOR} processors and another numba; "
+            "compiling loops for this machine, once. To use those of the wheel on such a processor: "
+            f"pip install {pinned}"
+        )
 
 
 def _make_writable(folder: Path) -> Path:
@@ -137,9 +136,11 @@ def _use_temporary_cache() -> Path:
     """Create a temporary cache folder, set it for worker processes too, log it, and return it."""
     folder = private_folder("robustgen-numba")
     os.environ[VARIABLE] = str(folder)
-    if stream := find_log_stream():
-        stream.write(
-            f"robustgen: compiled loops are kept in {folder}, as no other folder can be written; "
-            f"{VARIABLE} names one that lasts\n"
-        )
+    tell(f"compiled loops are kept in {folder}, as no other can be written; {VARIABLE} names one that lasts")
     return folder
+
+
+def tell(line: str) -> None:
+    """Write a line about loops to standard error, if there is any."""
+    if stream := find_log_stream():
+        stream.write(f"robustgen: {line}\n")

@@ -1,5 +1,8 @@
 """Compilation of loops by numba on first use, cached on disk."""
 
+import hashlib
+import pickle
+import zlib
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from robustgen.pixels.imaging.kernels import (
     SHIPPED_PROCESSOR,
     loop_folder,
     name_loops,
+    tell,
     tell_of_compiling,
     tell_of_other_loops,
 )
@@ -87,6 +91,34 @@ class _LoopFiles(CompileResultCacheImpl):
     _locator_classes = (_Locator,)
 
 
+class _LoopStore(IndexDataCacheFile):
+    """Compiled loops of one function: a file for each key, which ends with its checksum."""
+
+    damaged = ""
+
+    def _name(self, key):
+        digest = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+        return self._data_path(self._data_name_pattern.replace("{number:d}", digest))
+
+    def save(self, key, data):
+        """Save a loop."""
+        packed = self._dump(data)
+        with self._open_for_write(self._name(key)) as file:
+            file.write(packed + zlib.crc32(packed).to_bytes(4, "big"))
+
+    def load(self, key):
+        """Return a loop; None if there is none or its file, then `damaged`, is not as it was written."""
+        self.damaged = ""
+        try:
+            content = Path(self._name(key)).read_bytes()
+        except OSError:
+            return None
+        if zlib.crc32(content[:-4]).to_bytes(4, "big") == content[-4:]:
+            return pickle.loads(content)
+        self.damaged = self._name(key)
+        return None
+
+
 # Loops that came with the wheel; a checkout has none.
 _SHIPPED = Path(__file__).parent / SHIPPED
 
@@ -103,17 +135,24 @@ class _LoopCache(FunctionCache):
     def __init__(self, function):
         super().__init__(function)
         self._lock = ExitStack()
-        self._shipped = IndexDataCacheFile(str(_SHIPPED / name_loops()), self._impl.filename_base, None)
+        self._cache_file, self._shipped = (
+            _LoopStore(str(folder), self._impl.filename_base, None)
+            for folder in (self._cache_path, _SHIPPED / name_loops())
+        )
+
+    def _index_key(self, signature, codegen):
+        # Not by bytecode, which differs without docstrings: the folder tells sources apart.
+        return str(signature), codegen.magic_tuple()
 
     def _load_overload(self, signature, target):
         return self._load_shipped(signature, target) or super()._load_overload(signature, target)
 
     def _load_shipped(self, signature, target):
         """Return the loop that came with the wheel; None if there is none for this processor."""
-        (_, (triple, _, features), digests) = self._index_key(signature, target.codegen())
+        text, (triple, _, features) = self._index_key(signature, target.codegen())
         if config.CPU_NAME or not {*SHIPPED_FEATURES.split(",")} <= {*features.split(",")}:
             return None
-        data = self._shipped.load((signature, (triple, SHIPPED_PROCESSOR, SHIPPED_FEATURES), digests))
+        data = self._shipped.load((text, (triple, SHIPPED_PROCESSOR, SHIPPED_FEATURES)))
         return data and self._impl.rebuild(target, data)
 
     def load_overload(self, signature, target):
@@ -123,12 +162,14 @@ class _LoopCache(FunctionCache):
         loop = super().load_overload(signature, target)
         if loop is None:
             tell_of_compiling()
-            if _SHIPPED.is_dir():
-                tell_of_other_loops()
             self._lock.enter_context(lock(f"{self.cache_path}/{self._impl.filename_base}.lock"))
             loop = super().load_overload(signature, target)
         if loop is not None:
             self._lock.close()
+        elif damaged := self._cache_file.damaged or self._shipped.damaged:
+            tell(f"{damaged} is damaged; compiling this loop again")
+        elif _SHIPPED.is_dir():
+            tell_of_other_loops()
         return loop
 
     def save_overload(self, signature, loop):
