@@ -21,10 +21,12 @@ from robustgen.lab.inspection.report_pictures import (
     draw_categories,
     group_variants,
     list_faces,
+    name_variants,
     sample_set,
 )
 from robustgen.pixels.benchmarks.corruptions import FAMILIES
-from robustgen.pixels.benchmarks.kinds import CLEAN, CLIP, TITLES, Kind
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, TITLES, Kind
+from robustgen.pixels.benchmarks.registry import BENCHMARK_FAMILY, Family
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.sets.dataset.manifest import read_errors
@@ -111,35 +113,42 @@ def _format(output: Mapping[str, Any]) -> str:
 
 
 def describe_coverage(dataset: WrittenSet) -> Iterator[str]:
-    """Yield sentences on which part of the benchmark the set contains."""
-    there = {variant.folder for variant in dataset}
-    groups, of_clips = _GROUPS[dataset.kind], dataset.benchmark.medium is CLIP
-    if of_clips:
-        groups = {"corruptions of video-c at all five severities": FAMILIES["video-c"].names(), **groups}
-    for group, names in groups.items():
-        levels = [f"/{level}" for level in range(1, metrics.SEVERITIES + 1)] if dataset.kind == "c" else [""]
-        wanted = {name: {f"{name.replace(':', '.')}{level}" for level in levels} for name in names}
-        whole = [name for name, folders in wanted.items() if folders <= there]
-        parts = [name for name, folders in wanted.items() if folders & there and name not in whole]
-        if of_clips and not whole + parts:
+    """Yield sentences on which part of each of its families, or of ImageNet-P, the set contains."""
+    there, name = {variant.folder for variant in dataset}, name_variants(dataset)
+    for group, names, levels in _list_groups(dataset):
+        wanted = {each: {f"{each.replace(':', '.')}{level}" for level in levels} for each in names}
+        whole = [each for each, folders in wanted.items() if folders <= there]
+        parts = [each for each, folders in wanted.items() if folders & there and each not in whole]
+        if whole or parts:
+            known = ", ".join(format_name(name(each)) for each in parts)
+            yield f"{len(whole)} of {len(names)} {group}" + "; in part " * bool(parts) + known
+
+
+def find_families(dataset: WrittenSet) -> list[Family]:
+    """Return the families of the corruptions of a C set."""
+    corruptions = BENCHMARKS["c"].operations
+    found = {corruptions[variant.name].family for variant in dataset if variant.name in corruptions}
+    return [FAMILIES[name] for name in FAMILIES if name in found] if dataset.kind == "c" else []
+
+
+def _list_groups(dataset: WrittenSet) -> Iterator[tuple[str, tuple[str, ...], list[str]]]:
+    """Yield for each group of operations its title, their names, and the ends of their folders."""
+    if dataset.kind == "p":
+        yield "common perturbations", metrics.COMMON_PERTURBATIONS, [""]
+        yield "extra perturbations", metrics.EXTRA_PERTURBATIONS, [""]
+    edition, own = dataset.manifest.get("edition"), {variant.name for variant in dataset}
+    for family in find_families(dataset):
+        levels = [f"/{level}" for level in family.severities if level]
+        at_all = " at all five severities" * (len(levels) == metrics.SEVERITIES)
+        if family is BENCHMARK_FAMILY:
+            yield f"common corruptions{at_all}", metrics.COMMON_CORRUPTIONS, levels
+            yield "extra corruptions", metrics.EXTRA_CORRUPTIONS, levels
             continue
-        yield (
-            f"{len(whole)} of {len(names)} {group}"
-            + "; in part " * bool(parts)
-            + ", ".join(map(format_name, parts))
-        )
-
-
-_GROUPS: Final[Mapping[Kind, Mapping[str, tuple[str, ...]]]] = {
-    "c": {
-        "common corruptions at all five severities": metrics.COMMON_CORRUPTIONS,
-        "extra corruptions": metrics.EXTRA_CORRUPTIONS,
-    },
-    "p": {
-        "common perturbations": metrics.COMMON_PERTURBATIONS,
-        "extra perturbations": metrics.EXTRA_PERTURBATIONS,
-    },
-}
+        scales = dict.fromkeys(scale for each in family.corruptions.values() for scale in each.table)
+        sets = [family.names(scale) for scale in ([edition] if edition in scales else scales)]
+        # Other image sizes and data sets have other corruptions.
+        names = max(sets, key=lambda each: (len(own & {*each}), -len(each)))
+        yield f"corruptions of {family.title}{at_all}", names, levels
 
 
 def read_failures(store: Store) -> tuple[list[dict[str, str]], int]:
@@ -159,6 +168,7 @@ def tabulate_constants(parameters: Mapping[str, Any], dataset: WrittenSet) -> It
     """Yield one table; or one for each scale, if each image uses the nearest."""
     variants = [variant for variant in dataset if variant.folder in parameters and variant.name != CLEAN]
     first: Any = next((parameters[variant.folder] for variant in variants), {})
+    name = name_variants(dataset)
     scales = [*first] if isinstance(first, dict) and all(map(str.isdecimal, first)) else [""]
     for scale in scales if variants else []:
         values = {
@@ -167,7 +177,7 @@ def tabulate_constants(parameters: Mapping[str, Any], dataset: WrittenSet) -> It
         rows = []
         for same in group_variants(variants, "c"):
             shown = [", ".join(map(format_constant, values[variant].values())) for variant in same]
-            rows.append((same[0].name, ", ".join(values[same[0]]), shown))
+            rows.append((name(same[0].name), ", ".join(values[same[0]]), shown))
         yield ConstantsTable(scale, rows)
 
 
@@ -218,8 +228,10 @@ class SetSummary:
     versions : dict
         Library to version.
     constants : list of Table
-    digest, verify, licence, bibtex : str
+    digest, verify, licence : str
         The dataset digest, the command that checks it, and terms; empty if unknown.
+    citations : list of str
+        The publications of its families.
     """
 
     name: str
@@ -241,7 +253,7 @@ class SetSummary:
     digest: str
     verify: str
     licence: str
-    bibtex: str
+    citations: list[str]
 
     @property
     def lead(self) -> str:
@@ -277,6 +289,13 @@ class SetSummary:
     def has_curves(self) -> bool:
         """Return whether any similarity was measured."""
         return any(category.curves for category in self.categories)
+
+    @property
+    def uncompared(self) -> list[str]:
+        """Return the corruptions or perturbations without a curve."""
+        rows = [row.name for category in self.categories for row in category.rows if not row.is_strip]
+        curves = {curve.name for category in self.categories for curve in category.curves}
+        return [name for name in rows if name not in curves]
 
 
 def write_report(options: Reporting) -> list[Path]:
@@ -350,9 +369,10 @@ def summarise_set(root: str | Path, images: int = 3) -> SetSummary:
     name = dataset.root.rpartition("/")[2] or "dataset"
     sample = sample_set(dataset, images)
     failures, failed = read_failures(dataset.store)
+    families = find_families(dataset) or [BENCHMARK_FAMILY]
     return SetSummary(
         name=name,
-        title=_name_set(dataset.benchmark.title, name, manifest.get("dataset")),
+        title=_name_set(dataset.kind, families, name, manifest.get("dataset")),
         kind=dataset.kind,
         source_noun=dataset.benchmark.medium.name,
         known=bool(manifest),
@@ -370,13 +390,13 @@ def summarise_set(root: str | Path, images: int = 3) -> SetSummary:
         digest=str(manifest.get("digest", "")),
         verify=f"robustgen verify {shlex.quote(name)}",
         licence=str(manifest.get("licence", "")),
-        bibtex=BIBTEX,
+        citations=[BIBTEX if each is BENCHMARK_FAMILY else each.citation for each in families],
     )
 
 
-def _name_set(title: str, folder: str, dataset: str | None) -> str:
+def _name_set(kind: Kind, families: list[Family], folder: str, dataset: str | None) -> str:
     """Return ``"ImageNet-C of cifar-10"``; a folder that is named after the benchmark by its name alone."""
+    title = families[0].title if len(families) == 1 and kind == "c" else BENCHMARKS[kind].title
     if dataset in _UNNAMED:
-        letter = title[-2:].lower()
-        return folder if title.lower() in folder.lower() else f"{title} of {folder.removesuffix(letter)}"
+        return folder if title.lower() in folder.lower() else f"{title} of {folder.removesuffix(f'-{kind}')}"
     return f"{title} of {dataset}"

@@ -5,7 +5,7 @@ gives the same sample, and 50 000 images take no longer than fifty.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -39,8 +39,8 @@ _SAMPLED_PIXELS: Final = {"c": 4_000_000, "p": 10_000_000}
 # Limit for all pictures of a page together; as JPEG about two megabytes.
 _PAGE_PIXELS: Final = 5_000_000
 _SIDES: Final = (48, 256)
-# Frames of a moving picture and of a strip, and the smallest side, as moving pictures are small files.
-_MOVING, _STRIP, _SMALLEST_MOVING = 12, 5, 96
+# Frames of a moving picture and of a strip.
+_MOVING, _STRIP = 12, 5
 # Only the middle is compared: photographs of many megapixels would take seconds each.
 _WINDOW: Final = 512
 
@@ -51,8 +51,8 @@ class VariantView(NamedTuple):
     Attributes
     ----------
     strips : list of sequence
-        For each image shown its pictures: one, or `FRAMES_SHOWN` frames; of a clip, a moving picture, uint8
-        (T, H, W, 3), and some frames. None for an unreadable picture.
+        For each image shown its pictures: one, or `FRAMES_SHOWN` frames; of a clip at the highest severity, a
+        moving picture, uint8 (T, H, W, 3), and some frames. None for an unreadable picture.
     frames : list of int
         Numbers of these frames.
     similarities : list of list of float
@@ -112,20 +112,9 @@ def spread_evenly(count: int, wanted: int) -> list[int]:
 
 
 class _Look:
-    """Samples images and prepares pictures of them.
+    """Samples images and prepares pictures of them; `across` is the number of pictures of an output."""
 
-    Attributes
-    ----------
-    across : int
-        Pictures of an output.
-    counted : int
-        Pictures of an output that count in the size of the page.
-    smallest_side : int
-        Smallest side of the pictures.
-    """
-
-    across = counted = 1
-    smallest_side = _SIDES[0]
+    across = 1
 
     def __init__(self, dataset: WrittenSet, images: int) -> None:
         leading = dataset.variants[0]
@@ -178,14 +167,18 @@ class _Look:
                 similarities += self._compare(variant, pixels, position)
                 frames = self._number(pixels)
             if position in self.shown:
-                strips.append([None] * self.across if pixels is None else self._show(pixels))
+                strips.append([None] * self.across if pixels is None else self._show(variant, pixels))
         return VariantView(strips, frames, similarities, shapes)
 
     @cached_property
     def _side(self) -> int:
         """Return the side of the pictures, which limits the size of the page."""
-        pictures = max(1, len(self.dataset) * self.counted * len(self.shown))
-        return min(max(int((_PAGE_PIXELS / pictures) ** 0.5), self.smallest_side), _SIDES[1])
+        pictures = max(1, sum(map(self._count, self.dataset)) * len(self.shown))
+        return min(max(int((_PAGE_PIXELS / pictures) ** 0.5), _SIDES[0]), _SIDES[1])
+
+    def _count(self, variant: Variant) -> int:
+        """Return the number of pictures of an output."""
+        return self.across
 
     def _fit(self, pictures: Iterable[Rgb]) -> list[Rgb]:
         return [fit_picture(each, self._side) for each in pictures]
@@ -194,7 +187,7 @@ class _Look:
         """Return the numbers of the frames that are shown."""
         return [0]
 
-    def _show(self, pixels: Rgb) -> Sequence[Rgb]:
+    def _show(self, variant: Variant, pixels: Rgb) -> Sequence[Rgb]:
         """Return the pictures of an output."""
         return self._fit([pixels])
 
@@ -205,23 +198,23 @@ class _Look:
             yield [original.similarity(middle).ms_ssim]
 
     @staticmethod
-    def list_rows(variants: list[Variant], sample: SetSample) -> Iterator["PictureRow"]:
+    def list_rows(name: str, variants: list[Variant], sample: SetSample) -> Iterator["PictureRow"]:
         """Yield the rows of an operation: its severities."""
         captions = [str(variant.level) for variant in variants]
         by_image = zip(*(sample.views[variant].strips for variant in variants), strict=True)
         strips = [_caption(captions, [image for image, *_ in strips]) for strips in by_image]
-        yield PictureRow(variants[0].name, strips)
+        yield PictureRow(name, strips)
 
 
 class _SequenceLook(_Look):
     """Samples sequences, and shows some frames of each."""
 
-    across = counted = FRAMES_SHOWN
+    across = FRAMES_SHOWN
 
     def _number(self, pixels: Rgb) -> list[int]:
         return spread_frames(len(pixels), FRAMES_SHOWN)
 
-    def _show(self, pixels: Rgb) -> Sequence[Rgb]:
+    def _show(self, variant: Variant, pixels: Rgb) -> Sequence[Rgb]:
         return self._fit(stills(pixels, FRAMES_SHOWN))
 
     def _compare(self, variant: Variant, pixels: Rgb, position: int) -> Iterator[list[float]]:
@@ -229,23 +222,32 @@ class _SequenceLook(_Look):
             yield [*_steps([*map(_cut_middle, pixels)], variant.name in metrics.NOISE_PERTURBATIONS)]
 
     @staticmethod
-    def list_rows(variants: list[Variant], sample: SetSample) -> Iterator["PictureRow"]:
+    def list_rows(name: str, variants: list[Variant], sample: SetSample) -> Iterator["PictureRow"]:
         """Yield the row of a perturbation: its frames."""
         view = sample.views[variants[0]]
         # There are no numbers if no such sequence can be read.
         captions = [str(number) for number in view.frames] or [""] * FRAMES_SHOWN
-        yield PictureRow(variants[0].folder, [_caption(captions, strip) for strip in view.strips])
+        yield PictureRow(name, [_caption(captions, strip) for strip in view.strips])
 
 
 class _ClipLook(_Look):
-    """Samples clips, and shows a moving picture and some frames of each."""
+    """Samples clips, and shows a frame of each; of the highest severity a moving picture and some frames."""
 
-    across, smallest_side = 1 + _STRIP, _SMALLEST_MOVING
+    across = 1 + _STRIP
+
+    @cached_property
+    def _moving(self) -> set[Variant]:
+        return {severities[-1] for severities in group_variants([*self.dataset], "c")}
+
+    def _count(self, variant: Variant) -> int:
+        return _MOVING + _STRIP if variant in self._moving else 1
 
     def _number(self, pixels: Rgb) -> list[int]:
         return spread_frames(len(pixels), _STRIP)
 
-    def _show(self, pixels: Rgb) -> Sequence[Rgb]:
+    def _show(self, variant: Variant, pixels: Rgb) -> Sequence[Rgb]:
+        if variant not in self._moving:
+            return self._fit(stills(pixels, 1))
         return [np.stack(self._fit(stills(pixels, _MOVING))), *self._fit(stills(pixels, _STRIP))]
 
     def _compare(self, variant: Variant, pixels: Rgb, position: int) -> Iterator[list[float]]:
@@ -254,14 +256,14 @@ class _ClipLook(_Look):
             yield from super()._compare(variant, stills(pixels, 1)[0], position)
 
     @staticmethod
-    def list_rows(variants: list[Variant], sample: SetSample) -> Iterator["PictureRow"]:
+    def list_rows(name: str, variants: list[Variant], sample: SetSample) -> Iterator["PictureRow"]:
         """Yield the severities of a corruption, and its frames at the highest severity."""
-        yield from _Look.list_rows(variants, sample)
+        yield from _Look.list_rows(name, variants, sample)
         last = variants[-1]
         view = sample.views[last]
         captions = [str(number) for number in view.frames] or [""] * _STRIP
         strips = [_caption(captions, frames) for _, *frames in view.strips]
-        yield PictureRow(f"{last.name}, frames at severity {last.level}", strips, is_strip=True)
+        yield PictureRow(f"{name}, frames at severity {last.level}", strips, is_strip=True)
 
 
 _LOOKS: Final[Mapping[Content, type[_Look]]] = {"c": _Look, "p": _SequenceLook, "clip": _ClipLook}
@@ -347,11 +349,16 @@ def draw_categories(dataset: WrittenSet, sample: SetSample) -> Iterator[Category
     kind, look = dataset.kind, _LOOKS[dataset.benchmark.content]
     rows = group_variants([variant for variant in dataset if variant.name != CLEAN], kind)
     known = {name: operation.category for name, operation in BENCHMARKS[kind].operations.items()}
+    name = name_variants(dataset)
     for category in (*CATEGORIES, "other"):
-        own = [variants for variants in rows if known.get(variants[0].name, "other") == category]
-        curves = [curve for variants in own if (curve := _curve(variants, sample, kind))]
+        own = {
+            name(variants[0].name if kind == "c" else variants[0].folder): variants
+            for variants in rows
+            if known.get(variants[0].name, "other") == category
+        }
+        curves = [curve for each in own.items() if (curve := _curve(*each, sample, kind))]
         if own:
-            shown = [row for variants in own for row in look.list_rows(variants, sample)]
+            shown = [row for each in own.items() for row in look.list_rows(*each, sample)]
             yield Category(category, shown, curves)
 
 
@@ -365,7 +372,7 @@ def list_faces(sample: SetSample) -> list[Picture]:
     return [Picture(key, strip[0]) for key, strip in zip(sample.shown, first.strips, strict=True)]
 
 
-def _curve(variants: list[Variant], sample: SetSample, kind: Kind) -> Curve | None:
+def _curve(name: str, variants: list[Variant], sample: SetSample, kind: Kind) -> Curve | None:
     """Return the curve of one row; None if nothing was measured."""
     views = [sample.views[variant] for variant in variants]
     if kind == "c":
@@ -377,7 +384,14 @@ def _curve(variants: list[Variant], sample: SetSample, kind: Kind) -> Curve | No
     if not points or not all(points):
         return None
     low, high = [min(values) for values in points], [max(values) for values in points]
-    return Curve(BENCHMARKS[kind].array_name(variants[0]), x, [*map(fmean, points)], low, high)
+    return Curve(name, x, [*map(fmean, points)], low, high)
+
+
+def name_variants(dataset: WrittenSet) -> Callable[[str], str]:
+    """Return a function from the name of an operation to its name without the family that all have."""
+    families = {variant.name.rpartition(":")[0] for variant in dataset if variant.name != CLEAN}
+    prefix = f"{min(families)}:" if len(families) == 1 else ""
+    return lambda name: name.removeprefix(prefix)
 
 
 def group_variants(variants: list[Variant], kind: Kind) -> list[list[Variant]]:

@@ -559,15 +559,16 @@ def test_the_report_tells_which_part_of_video_c_there_is(clips, made, tmp_path):
     page = (tmp_path / "page.html").read_text()
     # Two of the twelve corruptions, at two severities; of ImageNet-C's, fog and noise.
     assert "0 of 12 corruptions" in page and "0 of 15 common" in page and "of 4 extra" not in page
+    assert "Left out: video-c:frame rate." in page and "video-c." not in page
     assert "Every clip" in page and "Every image" not in page
 
 
 def test_the_report_plays_the_clips_and_shows_frames(made, tmp_path):
     cli("report", made, "--output", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    # A moving picture for each clip shown of the clean clips, and at each severity; five frames of the last.
-    assert page.count("data:image/webp") == 3 * (1 + 4 * 2)
-    assert page.count("data:image/jpeg") == 3 * 4 * 5
+    # For each clip shown, the clean clip and the last severity play; a frame of the first, five of the last.
+    assert page.count("data:image/webp") == 3 * (1 + 4)
+    assert page.count("data:image/jpeg") == 3 * 4 * (1 + 5)
     assert "4 clips" in page and "frames at severity 4" in page
 
 
