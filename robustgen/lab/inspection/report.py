@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -24,7 +24,7 @@ from robustgen.lab.inspection.report_pictures import (
     name_variants,
     sample_set,
 )
-from robustgen.pixels.benchmarks.corruptions import FAMILIES
+from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS, FAMILIES
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, TITLES, Kind
 from robustgen.pixels.benchmarks.registry import BENCHMARK_FAMILY, Family
 from robustgen.pixels.imaging.arrays import Rgb
@@ -114,11 +114,11 @@ def _format(output: Mapping[str, Any]) -> str:
 
 def describe_coverage(dataset: WrittenSet) -> Iterator[str]:
     """Yield sentences on which part of each of its families, or of ImageNet-P, the set contains."""
-    there, name = {variant.folder for variant in dataset}, name_variants(dataset)
+    there, name = {(variant.name, variant.level) for variant in dataset}, name_variants(dataset)
     for group, names, levels in _list_groups(dataset):
-        wanted = {each: {f"{each.replace(':', '.')}{level}" for level in levels} for each in names}
-        whole = [each for each, folders in wanted.items() if folders <= there]
-        parts = [each for each, folders in wanted.items() if folders & there and each not in whole]
+        wanted = {each: {(each, level) for level in levels} for each in names}
+        whole = [each for each, variants in wanted.items() if variants <= there]
+        parts = [each for each, variants in wanted.items() if variants & there and each not in whole]
         if whole or parts:
             known = ", ".join(format_name(name(each)) for each in parts)
             yield f"{len(whole)} of {len(names)} {group}" + "; in part " * bool(parts) + known
@@ -126,19 +126,19 @@ def describe_coverage(dataset: WrittenSet) -> Iterator[str]:
 
 def find_families(dataset: WrittenSet) -> list[Family]:
     """Return the families of the corruptions of a C set."""
-    corruptions = BENCHMARKS["c"].operations
-    found = {corruptions[variant.name].family for variant in dataset if variant.name in corruptions}
-    return [FAMILIES[name] for name in FAMILIES if name in found] if dataset.kind == "c" else []
+    known = {variant.name for variant in dataset} & {*ALL_CORRUPTIONS} if dataset.kind == "c" else ()
+    found = {ALL_CORRUPTIONS[name].family for name in known}
+    return [FAMILIES[name] for name in FAMILIES if name in found]
 
 
-def _list_groups(dataset: WrittenSet) -> Iterator[tuple[str, tuple[str, ...], list[str]]]:
-    """Yield for each group of operations its title, their names, and the ends of their folders."""
+def _list_groups(dataset: WrittenSet) -> Iterator[tuple[str, tuple[str, ...], Sequence[float]]]:
+    """Yield for each group of operations its title, their names and their levels."""
     if dataset.kind == "p":
-        yield "common perturbations", metrics.COMMON_PERTURBATIONS, [""]
-        yield "extra perturbations", metrics.EXTRA_PERTURBATIONS, [""]
+        yield "common perturbations", metrics.COMMON_PERTURBATIONS, [1]
+        yield "extra perturbations", metrics.EXTRA_PERTURBATIONS, [1]
     edition, own = dataset.manifest.get("edition"), {variant.name for variant in dataset}
     for family in find_families(dataset):
-        levels = [f"/{level}" for level in family.severities if level]
+        levels = [level for level in family.severities if level]
         at_all = " at all five severities" * (len(levels) == metrics.SEVERITIES)
         if family is BENCHMARK_FAMILY:
             yield f"common corruptions{at_all}", metrics.COMMON_CORRUPTIONS, levels
