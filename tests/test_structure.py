@@ -515,7 +515,6 @@ ASKING = {
     "cli.preview",
     "lab.evaluation.rendering",
     "lab.inspection.preview",
-    "lab.inspection.report",
     "pixels.imaging.frames",
 }
 QUESTION = re.compile(
