@@ -6,7 +6,7 @@ from robustgen.files.wings import list_public, load_lazily
 
 if TYPE_CHECKING:
     from robustgen.api import CorruptObservation, augmix, corrupt, corrupt_clip, perturb, prepare
-    from robustgen.commands import Scores, evaluate, make_c, make_p, score, verify
+    from robustgen.commands import Scores, evaluate, make_c, make_p, preview, score, verify
     from robustgen.lab.evaluation.predictions import EvaluateResult, write_predictions
     from robustgen.lab.inspection.verify_contents import Findings
     from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS, FAMILIES
@@ -28,7 +28,7 @@ __all__ = [
     "CORRUPTIONS", "EDITIONS", "FAMILIES", "IMAGENET_C", "IMAGENET_P", "PERTURBATIONS", "CorruptObservation",
     "EvaluateResult", "Findings", "RunResult", "Scores", "__version__", "augmix", "clahe", "corrupt",
     "corrupt_clip", "depth_from_midas", "evaluate", "item_rng", "make_c", "make_p", "open_set", "perturb",
-    "prepare", "prepare_depth", "published_preparation", "read_sequence", "score", "verify",
+    "prepare", "prepare_depth", "preview", "published_preparation", "read_sequence", "score", "verify",
     "write_predictions",
 ]  # fmt: skip
 
@@ -40,7 +40,7 @@ else:  # `robustgen --help` need not import OpenCV and numba; and every misspell
         "robustgen",
         {
             "robustgen.api": "CorruptObservation augmix corrupt corrupt_clip perturb prepare",
-            "robustgen.commands": "Scores evaluate make_c make_p score verify",
+            "robustgen.commands": "Scores evaluate make_c make_p preview score verify",
             "robustgen.lab.evaluation.predictions": "EvaluateResult write_predictions",
             "robustgen.lab.inspection.verify_contents": "Findings",
             "robustgen.pixels.benchmarks.corruptions": "CORRUPTIONS FAMILIES",

@@ -1,4 +1,4 @@
-"""The commands as functions for Python: make-c, make-p, verify, evaluate and score.
+"""The commands as functions for Python: make-c, make-p, verify, preview, evaluate and score.
 
 They call what the commands call, so that files and numbers are the same, and return what these print.
 """
@@ -8,13 +8,23 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from PIL import Image
+
 from robustgen.display import progress
+from robustgen.display.sheets import CELL
 from robustgen.errors import ConfigError, RobustgenError, UnknownNameError, WriteError
 from robustgen.files.storage.host import check_system, explain_refusal
 from robustgen.files.storage.local import TemporaryFolder
 from robustgen.lab.evaluation import evaluating
+from robustgen.lab.inspection.preview import (
+    FRAMES_DRAWN,
+    choose_severities,
+    draw_previewed,
+    open_from_file,
+)
 from robustgen.lab.inspection.verify import Findings
 from robustgen.lab.inspection.verify import verify as check_output
 from robustgen.lab.models.base import FunctionModel
@@ -22,6 +32,7 @@ from robustgen.lab.models.opening import borrow_model
 from robustgen.lab.scores import scoring
 from robustgen.lab.scores.public import Row, Scores
 from robustgen.pixels.benchmarks.kinds import Kind
+from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.planning import plan_benchmark
 from robustgen.sets.dataset.run import RunResult, run_plan
@@ -38,7 +49,18 @@ from robustgen.settings.scoring import Scoring
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["Findings", "Row", "RunResult", "Scores", "evaluate", "make_c", "make_p", "score", "verify"]
+__all__ = [
+    "Findings",
+    "Row",
+    "RunResult",
+    "Scores",
+    "evaluate",
+    "make_c",
+    "make_p",
+    "preview",
+    "score",
+    "verify",
+]
 
 _Path = str | os.PathLike[str]
 _Parameters = ParamSpec("_Parameters")
@@ -223,6 +245,63 @@ def verify(
         source=options.source,
         against=options.against,
     )
+
+
+@_takes(ConfigKeys, Config)
+def preview(
+    image: Any,
+    dataset: str = "demo",
+    *,
+    grid: bool = False,
+    frames: int = FRAMES_DRAWN,
+    cell: int = CELL,
+    **keys: "Unpack[ConfigKeys]",
+) -> Image.Image:
+    """Draw an image with all its corruptions, or with its perturbations, as ``robustgen preview`` does.
+
+    Parameters
+    ----------
+    image : path, uint8 ndarray of shape (H, W, 3) or (H, W), or a Pillow image
+        With the data set ``"clips"``, the path of a video or of a folder of frames.
+    dataset : str
+        A built-in config, which gives settings; its images need not exist.
+    grid : bool
+        Whether to show all at one severity, five in a row.
+    frames : int
+        Number of frames of each perturbation or clip.
+    cell : int
+        Side of a square picture in pixels.
+    **keys : ConfigKeys
+        Any key of the config; `perturbations` or `difficulty` show perturbations.
+
+    Returns
+    -------
+    PIL.Image.Image
+        A notebook shows it.
+
+    Raises
+    ------
+    RobustgenError
+        A key is wrong, or the image cannot be used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> grey = np.full((64, 64, 3), 128, np.uint8)
+    >>> robustgen.preview(grey, corruptions="contrast", severities=3, cell=64).mode
+    'RGB'
+    """
+    given = _select(Config, keys)
+    config = choose_severities(load_config(Config, dataset, None, given), grid=grid)
+    folder = None if isinstance(image, (str, os.PathLike)) else TemporaryFolder()
+    path = folder.path / "image" / "image.png" if folder else Path(image)
+    if folder:
+        path.parent.mkdir()
+        Image.fromarray(as_rgb(image)).save(path)
+    opened = open_from_file(path, config, "p" if given.keys() & {"perturbations", "difficulty"} else "c")
+    (sheet,) = draw_previewed(opened, grid=grid, frames=frames, cell=cell)
+    return Image.fromarray(sheet)
 
 
 @_takes(EvaluateKeys, Config, ModelInput, Runtime, OnTheFly)

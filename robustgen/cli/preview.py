@@ -71,9 +71,7 @@ def preview(config: Config, options: Previewing) -> None:
         raise ConfigError(f"{spell(of_sheets[0])} is for sheets; {output.name} shows every frame")
     previews.check_preview_path(output, animate)
     sheets.check_cell(sheets.CELL if options.cell is None else options.cell)
-    if (options.grid or of_clips) and "severities" not in config.flagged:
-        config = config.model_copy(update={"severities": (3,)})
-    previewed = _open(config, options, kind, output)
+    previewed = _open(previews.choose_severities(config, grid=options.grid), options, kind, output)
     cell = options.cell or sheets.CELL
     if animate:
         rate = previews.choose_rate(previewed, suffix)
@@ -82,8 +80,10 @@ def preview(config: Config, options: Previewing) -> None:
         picture: Rgb = moving[0]
     else:
         frames = options.frames or previews.FRAMES_DRAWN
-        picture = previews.draw_previewed(previewed, grid=options.grid, frames=frames, cell=cell)
-        save(output, sheets.encode_picture(picture, suffix, options.quality), f"--output {output}")
+        picture, *more = previews.draw_previewed(
+            previewed, grid=options.grid, frames=frames, cell=cell, slides=suffix == ".pdf"
+        )
+        save(output, sheets.encode_picture(picture, suffix, options.quality, more), f"--output {output}")
     echo(format_path(output.absolute()))
     if options.show is not False:
         _show(picture, insist=bool(options.show))

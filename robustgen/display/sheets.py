@@ -87,6 +87,14 @@ def draw_sheet(
     return np.asarray(_Layout(tuple(rows), tuple(columns), cell, note).drawn())
 
 
+def draw_sheets(
+    rows: Sequence[SheetRow], columns: Sequence[str], *, by_group: bool, cell: int = CELL, note: str = ""
+) -> list[Rgb]:
+    """Draw all rows on one sheet, or each group of rows on its own; otherwise as `draw_sheet`."""
+    groups = [[*own] for _, own in groupby(rows, lambda row: row.group)] if by_group else [rows]
+    return [draw_sheet(own, columns, cell=cell, note=note) for own in groups]
+
+
 def check_cell(cell: int) -> None:
     """Raise an ArgumentError unless `cell` is a valid size."""
     if not SMALLEST_CELL <= cell <= LARGEST_CELL:
@@ -121,7 +129,7 @@ def fit_picture(picture: Rgb, cell: int) -> Rgb:
 def encode_picture(picture: Rgb, suffix: str, quality: int = 90, more: Sequence[Rgb] = ()) -> bytes:
     """Return the file of `picture`: PNG, or JPEG, WebP or PDF of `quality` with full colour resolution.
 
-    A PDF has further pages for the pictures in `more`.
+    A PDF has further pages for the pictures in `more`, and its pages are slides of 16:9.
 
     Raises
     ------
@@ -144,7 +152,7 @@ def encode_picture(picture: Rgb, suffix: str, quality: int = 90, more: Sequence[
             "subsampling": 0,
             "resolution": _RESOLUTION,
             "save_all": True,
-            "append_images": [Image.fromarray(each) for each in more],
+            "append_images": [_put_on_slide(each) for each in more],
             # The same sheet gives the same bytes at any time.
             "creationDate": None,
             "modDate": None,
@@ -155,11 +163,20 @@ def encode_picture(picture: Rgb, suffix: str, quality: int = 90, more: Sequence[
         raise ArgumentError(f"must end in {', '.join(PICTURE_SUFFIXES)}, not {suffix!r}")
     buffer = BytesIO()
     try:
-        Image.fromarray(picture).save(buffer, **options[suffix])  # type: ignore[arg-type]
+        shown = _put_on_slide(picture) if suffix == ".pdf" else Image.fromarray(picture)
+        shown.save(buffer, **options[suffix])  # type: ignore[arg-type]
     except (OSError, ValueError) as error:
         height, width = picture.shape[:2]
         raise ArgumentError(f"{width} x {height} pixels cannot be stored as {suffix}: {error}") from error
     return buffer.getvalue()
+
+
+def _put_on_slide(picture: Rgb) -> Image.Image:
+    height, width = picture.shape[:2]
+    size = max(width, -(-16 * height // 9)), max(height, -(-9 * width // 16))
+    slide = Image.new("RGB", size, PAPER)
+    slide.paste(Image.fromarray(picture), ((size[0] - width) // 2, (size[1] - height) // 2))
+    return slide
 
 
 # --- text ----------------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ def open_from_source(config: Config, kind: Kind, index: int, output: Path) -> Pr
     return _prepare(config, kind, making, index)
 
 
-def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Previewed:
+def open_from_file(path: Path, config: Config, kind: Kind, output: Path | None = None) -> Previewed:
     """Return the image or clip at `path`, whose key is ``<name of its folder>/<its own name>``.
 
     For an image in a class folder, that is the key in make-c and make-p.
@@ -180,7 +180,7 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Prev
         The image cannot be read, or is too small for the edition.
     """
     with suppress(OSError):
-        if path.samefile(output):
+        if output and path.samefile(output):
             raise OutputError(f"--output {output}: is the image itself")
     of_clips = config.medium is CLIP
     if not path.is_file() and not (of_clips and path.is_dir()):
@@ -200,10 +200,13 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Prev
     return _prepare(config, kind, making)
 
 
-def _open_making(config: Config, kind: Kind, output: Path, image: Source | None = None) -> Making:
-    folder = open_store(output.absolute().parent)
-    refuse_files(folder)
+def _open_making(config: Config, kind: Kind, output: Path | None, image: Source | None = None) -> Making:
+    folder = open_store(output.absolute().parent) if output else None
+    if folder:
+        refuse_files(folder)
     making = open_making(config.of_separate_images(format="png"), kind, source=image)
+    if not (folder and output):
+        return making
     # A sheet may be next to its source, unlike an output; scikit-image is often in a .venv below.
     around = f"{making.source.location}/".startswith(f"{folder.location}/")
     check_output(folder.folder(f"{output.name}.files") if around else folder, making.source)
@@ -235,13 +238,30 @@ ANIMATED = (".gif", ".mp4")
 FRAMES_DRAWN = 6
 
 
+def choose_severities(config: Config, *, grid: bool) -> Config:
+    """Return the config for a grid or clips, which have severity 3 alone unless others are given."""
+    alone = (grid or config.medium is CLIP) and "severities" not in config.flagged
+    return config.model_copy(update={"severities": (3,)}) if alone else config
+
+
 def draw_previewed(
-    previewed: Previewed, *, grid: bool = False, frames: int = FRAMES_DRAWN, cell: int = CELL
-) -> Rgb:
-    """Return the sheet, uint8 (H, W, 3); `grid` is for corruptions, `frames` for perturbations and clips."""
-    if previewed.moves and not grid:
-        return draw_sequences(previewed, frames, cell)
-    return (draw_corruption_grid if grid else draw_corruptions)(previewed, cell)
+    previewed: Previewed,
+    *,
+    grid: bool = False,
+    frames: int = FRAMES_DRAWN,
+    cell: int = CELL,
+    slides: bool = False,
+) -> list[Rgb]:
+    """Return the sheet, uint8 (H, W, 3), or for `slides` one for each category.
+
+    `grid` is for corruptions, `frames` for perturbations and clips.
+    """
+    if grid:
+        return [draw_corruption_grid(previewed, cell)]
+    rows, columns = (
+        _list_sequences(previewed, frames, cell) if previewed.moves else _list_corruptions(previewed, cell)
+    )
+    return sheets.draw_sheets(rows, columns, by_group=slides, cell=cell, note=previewed.note)
 
 
 def _follow(previewed: Previewed) -> Iterator[Variant]:
@@ -249,8 +269,8 @@ def _follow(previewed: Previewed) -> Iterator[Variant]:
     return track(previewed.variants, len(previewed.variants), "variants")
 
 
-def draw_corruptions(previewed: Previewed, cell: int = CELL) -> Rgb:
-    """Return a row for each corruption, a column for the clean image and each severity; uint8 (H, W, 3)."""
+def _list_corruptions(previewed: Previewed, cell: int) -> tuple[list[SheetRow], list[str]]:
+    """Return a row for each corruption, and columns of the clean image and each severity."""
     clean = fit_picture(previewed.clean, cell)
     rows = [
         # Reduced one by one: full-size outputs of a large photograph would fill the memory.
@@ -264,8 +284,7 @@ def draw_corruptions(previewed: Previewed, cell: int = CELL) -> Rgb:
         )
     ]
     levels = sorted({variant.level for variant in previewed.variants})
-    columns = ["clean", *(f"severity {level}" for level in levels)]
-    return sheets.draw_sheet(rows, columns, cell=cell, note=previewed.note)
+    return rows, ["clean", *(f"severity {level}" for level in levels)]
 
 
 def draw_corruption_grid(previewed: Previewed, cell: int = CELL) -> Rgb:
@@ -278,7 +297,7 @@ def draw_corruption_grid(previewed: Previewed, cell: int = CELL) -> Rgb:
     return sheets.draw_grid(pictures, cell=cell, note=f"{previewed.note} · severity {level}")
 
 
-def draw_sequences(previewed: Previewed, frames: int = FRAMES_DRAWN, cell: int = CELL) -> Rgb:
+def _list_sequences(previewed: Previewed, frames: int, cell: int) -> tuple[list[SheetRow], tuple[str, ...]]:
     """Return a row for each variant: that many frames, evenly spaced from the first to the last."""
     variants = previewed.moving
     followed = track(variants, len(variants), "variants")
@@ -294,7 +313,7 @@ def draw_sequences(previewed: Previewed, frames: int = FRAMES_DRAWN, cell: int =
         )
         for variant, (names, pictures) in zip(variants, strips, strict=True)
     ]
-    return sheets.draw_sheet(rows, heads, cell=cell, note=previewed.note)
+    return rows, heads
 
 
 def _strip(sequence: Rgb, count: int, cell: int) -> tuple[tuple[str, ...], list[Rgb]]:

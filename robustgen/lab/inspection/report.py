@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from robustgen import metrics
 from robustgen.display.html import check_page_path, render_page
-from robustgen.display.sheets import PICTURE_SUFFIXES, SheetRow, draw_sheet, encode_picture
+from robustgen.display.sheets import PICTURE_SUFFIXES, SheetRow, draw_sheets, encode_picture
 from robustgen.display.text import format_constant, format_count, format_name
 from robustgen.errors import ConfigError, SourceError
 from robustgen.files.set_files import ERRORS, MANIFEST
@@ -323,13 +323,17 @@ def write_report(options: Reporting) -> list[Path]:
         if path.suffix.lower() in PAGE_SUFFIXES:
             save(path, render_page("report.html", summary=summary))
         else:
-            first, *others = draw_report_sheets(summary)
-            save(path, encode_picture(first, path.suffix.lower(), more=others))
+            suffix = path.suffix.lower()
+            first, *others = draw_report_sheets(summary, slides=suffix == ".pdf")
+            save(path, encode_picture(first, suffix, more=others))
     return paths
 
 
-def draw_report_sheets(summary: SetSummary) -> Iterator[Rgb]:
-    """Yield for each image a sheet of its pictures, with severities or frames from left to right."""
+def draw_report_sheets(summary: SetSummary, *, slides: bool = False) -> Iterator[Rgb]:
+    """Yield for each image a sheet of its pictures, with severities or frames from left to right.
+
+    For `slides`, each category is a sheet.
+    """
     heads = max((category.heads for category in summary.categories), key=len)
     level = "severity" if summary.kind == "c" else "frame"
     clean = ["clean"] * (summary.has_clean and summary.kind == "c")
@@ -344,7 +348,7 @@ def draw_report_sheets(summary: SetSummary) -> Iterator[Rgb]:
             captions = () if fits else (*[""] * len(clean), *own)
             rows.append(SheetRow(format_name(row.name), [*first, *pictures], captions, group))
         columns = [*clean, *(f"{level} {head}" for head in heads)]
-        yield draw_sheet(rows, columns, note=f"{summary.title} · {face.caption}")
+        yield from draw_sheets(rows, columns, by_group=slides, note=f"{summary.title} · {face.caption}")
 
 
 def _choose_still(image: Rgb | None) -> Rgb | None:

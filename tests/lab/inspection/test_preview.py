@@ -13,9 +13,10 @@ import pytest
 import skimage
 from PIL import Image
 
+import robustgen
 from robustgen.display import sheets
 from robustgen.display.sheets import SheetRow
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, ConfigError
 from robustgen.lab.inspection import preview
 from robustgen.lab.inspection.preview import (
     draw_animation,
@@ -134,12 +135,32 @@ def test_a_pdf_has_a_page_for_each_sheet_and_no_time():
     data = sheets.encode_picture(first, ".pdf", more=[second])
     # Sides in points, at 150 pixels per inch.
     boxes = re.findall(rb"/MediaBox \[ ([\d. ]+) \]", data)
-    assert [[float(each) for each in box.split()] for box in boxes] == [[0, 0, 24, 19.2], [0, 0, 14.4, 28.8]]
+    sides = [[float(each) for each in box.split()] for box in boxes]
+    assert sides == [[0, 0, 34.56, 19.2], [0, 0, 51.36, 28.8]]
+    assert all(width / height == pytest.approx(16 / 9, rel=0.02) for _, _, width, height in sides)
     assert b"CreationDate" not in data and b"ModDate" not in data
     # The pictures are JPEG files in the PDF.
     start = data.index(b"\xff\xd8\xff")
-    difference = np.abs(np.asarray(Image.open(io.BytesIO(data[start:]))).astype(int) - first).mean()
-    assert 0 < difference < 12
+    shown = np.asarray(Image.open(io.BytesIO(data[start:]))).astype(int)[:, 11:61]
+    assert 0 < np.abs(shown - first).mean() < 12
+
+
+def test_the_function_draws_the_sheet_of_the_command(tmp_path):
+    put_photo(tmp_path / "a" / "b.png", 64, 72)
+    keys = {"corruptions": ("contrast", "brightness"), "severities": (1, 5), "edition": "folder"}
+    flags = ("--corruptions", "contrast,brightness", "--severities", "1,5", "--edition", "folder")
+    cli("preview", tmp_path / "a" / "b.png", *flags, "--no-show", "--output", tmp_path / "sheet.png")
+    cli("preview", tmp_path / "a" / "b.png", *flags, "--no-show", "--output", tmp_path / "slides.pdf")
+    assert (tmp_path / "slides.pdf").read_bytes().count(b"/MediaBox") == 2
+    sheet = robustgen.preview(tmp_path / "a" / "b.png", **keys)
+    assert np.array_equal(sheet, Image.open(tmp_path / "sheet.png"))
+    # Of an array, only the name below the pictures differs.
+    assert robustgen.preview(np.asarray(Image.open(tmp_path / "a" / "b.png")), **keys).size == sheet.size
+    assert robustgen.preview(tmp_path / "a" / "b.png", corruptions="fog", grid=True).size < sheet.size
+    frames = robustgen.preview(tmp_path / "a" / "b.png", perturbations="tilt", frames=3, edition="folder")
+    assert frames.size[1] < sheet.size[1]
+    with pytest.raises(ConfigError, match="severities"):
+        robustgen.preview(tmp_path / "a" / "b.png", severities=9)
 
 
 # --- pixels --------------------------------------------------------------------------------------
@@ -209,7 +230,7 @@ def test_it_shows_frames_of_what_make_c_writes_of_a_clip(tmp_path):
     assert [variant.folder for variant in previewed.variants] == ["video-c.motion_blur/1", "fog/1"]
     for variant in previewed.variants:
         assert np.array_equal(previewed.make(variant), written.load(variant, "cat/a"))
-    sheet = draw_previewed(previewed, frames=2)
+    (sheet,) = draw_previewed(previewed, frames=2)
     clean, fog = (written.load(variant, "cat/a") for variant in (CLEAN_VARIANT, previewed.variants[1]))
     # The first and the last frame of the clip, before and after.
     assert all(is_there(sheets.fit_picture(each, 112), sheet) for each in (clean[0], clean[-1], fog[0]))

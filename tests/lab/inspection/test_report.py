@@ -234,8 +234,8 @@ def test_sheets_of_a_set(c_set, tmp_path):
     lines = cli("report", c_set, "--images", 2, *outputs).stdout.splitlines()
     assert [line.partition(",")[0].rpartition("/")[2] for line in lines] == [*names]
     assert "<h1>" in (tmp_path / "page.html").read_text()
-    # A page for each image; other sheets show the first.
-    assert pages_of(tmp_path / "slides.pdf") == 2
+    # A slide for each image and category; other sheets show the first image.
+    assert pages_of(tmp_path / "slides.pdf") == 2 * 3
     summary = summarise_set(c_set, 2)
     height, width, _ = pixels_of(tmp_path / "sheet.png").shape
     rows = [row for category in summary.categories for row in category.rows]
