@@ -27,6 +27,7 @@ from robustgen.pixels.imaging.video import (
     choose_arithmetic,
     choose_stream,
     convert_picture,
+    demux,
     digest_frames,
     import_av,
     open_converter,
@@ -330,7 +331,7 @@ def _copy_damaged(data: bytes, rate: Fraction, every: int) -> tuple[bytes, Fract
         stream = choose_stream(source)
         copy = target.add_stream_from_template(stream)
         _tag_container(copy, stream)
-        for packet in source.demux(stream):
+        for packet in demux(source, stream):
             if packet.dts is None and packet.size == 0:
                 continue
             own = bytes(packet)

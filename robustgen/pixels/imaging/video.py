@@ -9,8 +9,9 @@ of x264 may write other bytes; use `frames_digest` to compare the decoded frames
 import io
 import re
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -56,6 +57,10 @@ LARGE = 1 << 21
 BOUNDS = MappingProxyType({"ref": 1, "bframes": 0, "rc-lookahead": 1})
 # Demuxers of playlists would open other files.
 CONTAINERS = "mov,mp4,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg"
+# Identifiers of Matroska: the first element, the one with all frames, and, with its size, a checksum.
+_EBML, _SEGMENT, _CRC32 = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67", b"\xbf\x84"
+# Bytes with their bits in the other order.
+_TURNED = bytes(int(f"{value:08b}"[::-1], 2) for value in range(256))
 _NONE: Mapping[str, str] = MappingProxyType({})
 _LOOK_AHEAD_NOWHERE = ("ultrafast", "superfast", "zerolatency")
 
@@ -263,8 +268,9 @@ def open_clip(data: bytes, name: str) -> Clip:
             raise ImageError(f"frames of {width} x {height} pixels have more than {MOST_PIXELS}")
         if (first := next(read_pictures(data, name), None)) is None:
             raise ImageError("contains no frames")
-        if len(data) < (whole := _find_matroska_end(data) or _find_asf_end(data)):
+        if len(data) < (whole := _find_end(data)):
             raise ImageError(f"not a complete video (has {len(data)} of its {whole} bytes)")
+        _check_matroska(data)
     steps = np.diff(np.sort(np.array(times, float)))
     # Times in Matroska are whole milliseconds.
     if len(steps) and steps.max() - steps.min() > 0.0021 + 0.1 / rate:
@@ -275,22 +281,53 @@ def open_clip(data: bytes, name: str) -> Clip:
     return Clip(VideoFrames(data, name), rate, data if _read_matrix(first) == _UPRIGHT else b"")
 
 
-def _find_matroska_end(data: bytes) -> int:
-    """Return the bytes of a whole Matroska or WebM file, which its first elements tell; 0 if unknown.
+def _find_end(data: bytes) -> int:
+    """Return the bytes of a whole file as its first bytes tell them; 0 if unknown.
 
-    FFmpeg reads a truncated one without complaint, and the header has no number of frames.
+    FFmpeg reads a truncated file of these containers without complaint.
     """
-    place = 0
-    for element in (b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"):
-        if data[place : place + 4] != element or place + 5 > len(data):
-            return 0
-        # The zeros before the first one of the bits tell how many bytes the size has.
-        length = 9 - data[place + 4].bit_length()
-        most = (1 << 7 * length) - 1
-        size = int.from_bytes(data[place + 4 : place + 4 + length], "big") & most
-        place += 4 + length + size
-    # Streams that are written live have all bits set.
-    return 0 if size == most else place
+    if data.startswith(b"RIFF"):
+        # Streams have no size, or all bits set.
+        return 8 + int.from_bytes(data[4:8], "little") % 0xFFFFFFFF
+    for start, size in ((0, 188), (4, 192)):
+        # MPEG-TS and M2TS consist of packets that begin alike.
+        if data[start::size][:5] == b"G" * 5:
+            return -(-len(data) // size) * size
+    return _find_asf_end(data)
+
+
+def _check_matroska(data: bytes) -> None:
+    """Raise an ImageError if a Matroska or WebM file is truncated, or a checksum in it is wrong.
+
+    FFmpeg writes a checksum into each part of a Matroska file, and compares none.
+    """
+    if not data.startswith(_EBML):
+        return
+    place, end = 0, len(data)
+    while place < end:
+        identifier, start, stop = _read_element(data, place)
+        if stop is None and identifier != _SEGMENT:
+            # Parts of live streams may have no size.
+            return
+        place, end = (start, stop or end) if identifier == _SEGMENT else (stop or end, end)
+        if (whole := max(place, end)) > len(data):
+            raise ImageError(f"not a complete video (has {len(data)} of its {whole} bytes)")
+        if data[start : start + 2] == _CRC32 and stop:
+            given = int.from_bytes(data[start + 2 : start + 6], "little")
+            if zlib.crc32(memoryview(data)[start + 6 : stop]) != given:
+                raise ImageError(f"not a complete video (damaged between bytes {start} and {stop})")
+
+
+def _read_element(data: bytes, place: int) -> tuple[bytes, int, int | None]:
+    """Return identifier of a Matroska element, and where its content begins and ends; None if unknown."""
+    # The zeros before the first one of the bits tell how many bytes a number has.
+    middle = place + 9 - data[place].bit_length()
+    if middle >= len(data):
+        raise ImageError("not a complete video (damaged at its end)")
+    length = 9 - data[middle].bit_length()
+    start, most = middle + length, (1 << 7 * length) - 1
+    size = int.from_bytes(data[middle:start], "big") & most
+    return data[place:middle], start, None if size == most else start + size
 
 
 def _find_asf_end(data: bytes) -> int:
@@ -306,25 +343,31 @@ def read_header(data: bytes, name: str) -> tuple[int, int, Fraction, list[float]
     with _open_video(data, name) as (container, stream):
         rate = stream.average_rate or stream.guessed_rate or USUAL_RATE
         times, ends, unknown = list[float](), [0.0], False
-        for packet in container.demux():
+        for packet in demux(container):
             if packet.size:
                 start = float((packet.pts or 0) * packet.time_base)
-                ends.append(start + float((packet.duration or 0) * packet.time_base))
+                # Packets of FLV and ASF have no duration.
+                ends.append(start + float((packet.duration or 0) * packet.time_base or 1 / rate))
                 if packet.stream == stream:
                     times.append(start)
                     unknown |= packet.pts is None
         if unknown:
             # Several frames of MPEG-PS may share one packet's time.
             times = [number / float(rate) for number in range(len(times))]
-        _check_end(container, max(ends), float(rate), name)
+        _check_end(container, max(ends), float(np.median(np.diff(sorted(times)) if times[1:] else 0)), name)
         return stream.width, stream.height, Fraction(rate), times
 
 
-def _check_end(container: Any, end: float, rate: float, name: str) -> None:
-    """Raise an ImageError if a file ends, by more than two frames, before the duration in its header."""
-    # Sound may end elsewhere than its last packet.
-    margin = 2 / rate if len(container.streams) == len(container.streams.video) else 0.5
-    whole = ((container.duration or 0) + max(container.start_time or 0, 0)) / 1e6
+def _check_end(container: Any, end: float, step: float, name: str) -> None:
+    """Raise an ImageError if a file ends, by a frame of `step` s, before the duration in its header."""
+    form = container.format.name
+    # The bytes of these tell where they end, and durations of ASF may be too long.
+    if form in ("matroska,webm", "asf"):
+        return
+    # Durations have whole milliseconds, and sound may end elsewhere than its last packet.
+    margin = 0.9 * step + 0.001 if len(container.streams) == len(container.streams.video) else 0.5
+    start = 0 if form == "flv" else max(container.start_time or 0, 0)
+    whole = ((container.duration or 0) + start) / 1e6
     if end < whole - margin:
         raise ImageError(f"{name}: not a complete video (ends after {end:.2f} of its {whole:.2f} seconds)")
 
@@ -528,16 +571,19 @@ def read_pictures(data: bytes, name: str) -> Iterator[Any]:
         # By default, the decoder conceals damage by inventing pixels.
         stream.codec_context.options = {"err_detect": "crccheck+bitstream+buffer+explode"}
         stream.codec_context.thread_count = 1
-        count = 0
-        for packet in container.demux(stream):
-            if packet.is_corrupt:
+        count, slices = 0, set[bool]()
+        for packet in demux(container, stream):
+            if stream.codec_context.name == "ffv1":
+                slices.update(_check_slices(bytes(packet)))
+            if packet.is_corrupt or len(slices) > 1:
                 raise ImageError(f"{name}: not a complete video (damaged after frame {count})")
             for frame in packet.decode():
                 if frame.is_corrupt:
                     raise ImageError(f"{name}: not a complete video (frame {count + 1} is damaged)")
                 count += 1
                 yield frame
-        whole = stream.frames
+        # AVI counts frames that repeat the one before, which have no packet.
+        whole = 0 if container.format.name == "avi" else stream.frames
     # Frames that an edit list hides are there.
     if count < whole and (there := _count_packets(data, name, {"ignore_editlist": "1"})) < whole:
         raise ImageError(f"{name}: has {there} of its {whole} frames")
@@ -546,7 +592,27 @@ def read_pictures(data: bytes, name: str) -> Iterator[Any]:
 def _count_packets(data: bytes, name: str, options: Mapping[str, str]) -> int:
     """Return the number of frames in a file opened with `options`, without decoding them."""
     with _open_video(data, name, options) as (container, stream):
-        return sum(1 for packet in container.demux(stream) if packet.size)
+        return sum(1 for packet in demux(container, stream) if packet.size)
+
+
+def demux(container: Any, *streams: Any) -> Iterator[Any]:
+    """Yield the packets of a container (av.InputContainer), of all its streams or of some."""
+    # PyAV asks streams that it has not known from the beginning for what is left in them.
+    with suppress(IndexError):
+        yield from container.demux(*streams)
+
+
+def _check_slices(packet: bytes) -> Iterator[bool]:
+    """Yield for each slice in a packet of FFV1 whether it ends in its checksum, which FFmpeg only logs.
+
+    Other versions than 3 have none, or others, so that none of their slices does.
+    """
+    end = len(packet)
+    while end >= 8:
+        start = max(0, end - 8 - int.from_bytes(packet[end - 8 : end - 5], "big"))
+        # Unlike those of zlib, its checksums begin at 0, and with the highest bit of each byte.
+        yield zlib.crc32(packet[start:end].translate(_TURNED), 0xFFFFFFFF) == 0xFFFFFFFF
+        end = start
 
 
 def _decode_rgb(data: bytes, name: str) -> Iterator[Frames]:

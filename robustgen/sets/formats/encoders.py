@@ -518,6 +518,8 @@ class OriginalClipEncoder(Encoder):
         return self._choose(key, pixels).as_read(variant, key, pixels)
 
     def _choose(self, key: str, clip: Any) -> Encoder:
+        if is_video(key) and clip.names:
+            raise ImageError("this folder of frames is called like a video; rename it")
         # Without names, frames are numbered: motion blur loses some.
         return self.video_encoder if is_video(key) else ClipFramesEncoder(self.encoder, ".png")
 

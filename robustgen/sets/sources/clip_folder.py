@@ -20,6 +20,7 @@ from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import (
     Levels,
     Location,
+    complain,
     decode,
     is_animated,
     name_image_in_errors,
@@ -152,8 +153,8 @@ class ClipFolder(TreeItems[Clip]):
         return "" if key == self._stem and not is_video(key) and self._has_frames("") else key
 
     def has_frames(self, key: str) -> bool:
-        """Return whether a clip is a folder of frames."""
-        return not is_video(key)
+        """Return whether a clip is a folder of frames, which may be called like a video."""
+        return not is_video(key) or not self._tree.has(self._prefix + self._name(key))
 
     def _list_frames(self, name: str) -> tuple[str, ...]:
         folder = f"{self._prefix}{name}/" if name else self._prefix
@@ -166,7 +167,7 @@ class ClipFolder(TreeItems[Clip]):
     def list_files(self, key: str) -> tuple[str, ...]:
         """Return the names of the files of a clip: a video, or its frames in the order of their numbers."""
         name = self._name(key)
-        return (self._prefix + name,) if is_video(key) else self._list_frames(name)
+        return self._list_frames(name) if self.has_frames(key) else (self._prefix + name,)
 
     def size(self, key: str) -> int:
         """Return the bytes of the video or of all frames; raise an ImageError if there is none."""
@@ -187,7 +188,8 @@ class ClipFolder(TreeItems[Clip]):
         """Return width and height of the frames; raise an ImageError if the clip cannot be read."""
         with name_image_in_errors(key):
             data = self._tree.read(self._list_existing(key)[0])
-            return read_clip_size(data, key) if is_video(key) else read_dimensions(io.BytesIO(data), key)
+            frames = self.has_frames(key)
+            return read_dimensions(io.BytesIO(data), key) if frames else read_clip_size(data, key)
 
     def load(self, key: str) -> Clip:
         """Return one clip, whose frames are decoded on demand."""
@@ -203,7 +205,7 @@ class ClipFolder(TreeItems[Clip]):
             `video.MOST_PIXELS`.
         """
         files, digest = self._list_existing(key), hashlib.sha256()
-        if is_video(key):
+        if not self.has_frames(key):
             with name_image_in_errors(key):
                 data = self._tree.read(files[0])
             return self.open_video(data, key), hashlib.sha256(data).hexdigest()[:16]
@@ -220,6 +222,8 @@ class ClipFolder(TreeItems[Clip]):
                 digest.update(hashlib.sha256(data).digest())
         frames = FrameFiles(self._tree, files, self.libjpeg, self.levels)
         names = tuple(name.rpartition("/")[2] for name in files)
+        if len({name.rpartition(".")[0] for name in names}) < len(names):
+            complain(key, ["frames have one name and several suffixes: all of them are frames of this clip"])
         return Clip(frames, self._find_rate(files[0]), names=names), digest.hexdigest()[:16]
 
     def _find_rate(self, frame: str) -> Fraction:

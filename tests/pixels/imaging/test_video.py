@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import weakref
+from contextlib import suppress
 from pathlib import Path
 
 import av
@@ -497,12 +498,12 @@ def test_attached_pictures_are_no_clips():
     assert video.open_clip(file.getvalue(), "a.mp4").stack().shape == (4, 32, 48, 3)
 
 
-def write_container(codec, form, container, **options):
+def write_container(codec, form, container, first=0, **options):
     file = io.BytesIO()
-    with av.open(file, "w", format=container, options=options) as made:
-        stream = made.add_stream(codec, rate=25)
+    with av.open(file, "w", format=container) as made:
+        stream = made.add_stream(codec, rate=25, options=options)
         stream.width, stream.height, stream.pix_fmt = 64, 48, form
-        for number, frame in enumerate(waves(25, 48, 64)):
+        for number, frame in enumerate(waves(25, 48, 64), first):
             picture = av.VideoFrame.from_ndarray(frame, format="rgb24").reformat(format=form)
             picture.pts = number
             made.mux(stream.encode(picture))
@@ -519,6 +520,8 @@ def write_container(codec, form, container, **options):
         ("libvpx-vp9", "yuv420p", "webm"),
         ("mjpeg", "yuvj420p", "avi"),
         ("prores_ks", "yuv422p10le", "mov"),
+        ("huffyuv", "yuv422p", "avi"),
+        ("mpeg2video", "yuv420p", "mpegts"),
     ],
 )
 def test_a_cut_video_is_no_shorter_clip(codec, form, container):
@@ -546,6 +549,48 @@ def test_changed_bytes_are_noticed(codec, form, container):
             changed[place] ^= int(draws.integers(1, 256))
         with pytest.raises(ImageError):
             video.open_clip(bytes(changed), "changed").stack()
+
+
+@pytest.mark.parametrize(
+    ("codec", "form", "container"),
+    [
+        ("libvpx", "yuv420p", "matroska"),
+        ("libvpx-vp9", "yuv420p", "matroska"),
+        ("libx264", "yuv420p", "matroska"),
+        ("ffv1", "yuv420p", "matroska"),
+        ("ffv1", "yuv420p", "avi"),
+        ("png", "rgb24", "mov"),
+    ],
+)
+def test_checksums_notice_one_changed_byte(codec, form, container):
+    options = {"level": "3", "slicecrc": "1"} if codec == "ffv1" else {}
+    data = write_container(codec, form, container, **options)
+    whole = video.open_clip(data, "whole").stack()
+    for place in np.linspace(len(data) // 5, len(data) * 9 // 10, 12, dtype=int):
+        changed = bytearray(data)
+        changed[place] ^= 4
+        # Some bytes lie between frames.
+        with suppress(ImageError):
+            assert np.array_equal(video.open_clip(bytes(changed), "changed").stack(), whole)
+
+
+@pytest.mark.parametrize("level", [1, 3])
+def test_ffv1_without_checksums_is_read(level):
+    data = write_container("ffv1", "yuv420p", "avi", level=str(level), slicecrc="0")
+    assert len(video.open_clip(data, "a.avi").stack()) == 25
+
+
+@pytest.mark.parametrize("first", [0, 40])
+@pytest.mark.parametrize(
+    ("codec", "container"),
+    [
+        *[("libx264", each) for each in ("mp4", "mov", "matroska", "flv", "mpegts")],
+        *[("libvpx-vp9", "webm"), ("mpeg4", "avi"), ("wmv2", "asf"), ("mpeg2video", "mpeg")],
+    ],
+)
+def test_a_clip_may_begin_late(codec, container, first):
+    data = write_container(codec, "yuv420p", container, first)
+    assert len(video.open_clip(data, "late").stack()) == 25
 
 
 def test_mpeg_program_streams_keep_their_rate():

@@ -1,5 +1,6 @@
 """Sources of clips: videos and folders of frames, in every layout."""
 
+import shutil
 import tarfile
 import zipfile
 from fractions import Fraction
@@ -249,6 +250,26 @@ def test_one_clip_is_a_source(tmp_path):
     assert one.keys() == ("a.mp4",) and len(one.load("a.mp4").stack()) == 6
     other = open_source(tmp_path / "frames", "clips")
     assert other.keys() == ("frames",) and len(other.load("frames").stack()) == 4
+
+
+@pytest.mark.parametrize("form", ["folder", "zip"])
+def test_a_folder_may_be_called_like_a_video(tmp_path, form):
+    put_frames(tmp_path / "set" / "cat" / "a.mp4", names_of(3))
+    put_video(tmp_path / "set" / "dog.avi" / "b.mp4")
+    place = tmp_path / "set"
+    if form == "zip":
+        place = shutil.make_archive(str(place), form, place)
+    source = open_source(place, "clips")
+    assert source.keys() == ("cat/a.mp4", "dog.avi/b.mp4")
+    assert [len(clip.stack()) for clip in map(source.load, source.keys())] == [3, 6]
+    assert [source.dimensions(key) for key in source.keys()] == [(64, 48)] * 2  # noqa: SIM118
+    assert source.load("cat/a.mp4").names == tuple(names_of(3))
+
+
+def test_frames_of_one_name_and_two_suffixes_are_told(tmp_path):
+    put_frames(tmp_path / "a", ["1.png", "1.bmp", "2.png"])
+    with pytest.warns(DecodingWarning, match="suffixes"):
+        assert len(open_source(tmp_path, "clips").load("a").stack()) == 3
 
 
 def test_images_beside_clips_are_skipped_and_counted():
