@@ -178,6 +178,13 @@ def _show_start() -> Iterator[None]:
             erase()
 
 
+def show_step(text: str) -> None:
+    """Show on a terminal, instead of "starting ...", what a command does until it prints something."""
+    if "write" in getattr(sys.stderr, "__dict__", {}):
+        type(sys.stderr).write(sys.stderr, f"\r\x1b[K{text} ...")
+        sys.stderr.flush()
+
+
 @contextmanager
 def _print_warnings() -> Iterator[None]:
     """Print each warning about images once, in one line, without the place in this package."""

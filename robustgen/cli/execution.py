@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from robustgen.cli.app import echo, echo_text, main
+from robustgen.cli.app import echo, echo_text, main, show_step
 from robustgen.display.text import format_count, format_path, format_size, format_time
 from robustgen.files.storage import host
 from robustgen.settings.running import Running
@@ -185,6 +185,7 @@ def _describe_mirror(plan: "Plan") -> "Iterator[str]":
 def _show_plan(plan: "Plan") -> None:
     from robustgen.sets.dataset.estimate import estimate
 
+    show_step("creating a few outputs, to estimate time and size")
     cost = estimate(plan, compare_presets=True)
     # Damaged images are found when they are decoded.
     refused = f", {len(plan.refused)} refused" if plan.refused else ""

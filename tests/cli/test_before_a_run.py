@@ -1,5 +1,6 @@
 """What a command says before it works: what is lacking, what the disk must hold, that loops are compiled."""
 
+import io
 import json
 import os
 import subprocess
@@ -7,6 +8,7 @@ import sys
 
 import pytest
 
+from robustgen.cli.app import main
 from robustgen.display import progress
 from robustgen.pixels.imaging.kernels import call_before_compiling
 from robustgen.sets.executors.progress import COMPILING, Progress
@@ -146,3 +148,21 @@ def test_a_terminal_shows_at_once_that_a_command_starts(words):
     (first, has_loaded), (second, _), *rest = shown_by("terminal", *words)
     assert first and not has_loaded and second == "\r\x1b[K"
     assert [each for each, _ in rest] == [each for each, _ in shown_by("pipe", *words)]
+
+
+def test_a_terminal_shows_what_runs_before_the_first_line(photos, tmp_path, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    out, err = Terminal(), Terminal()
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setattr("sys.stderr", err)
+    monkeypatch.setenv("TERM", "xterm")
+    places = ("--source", str(photos), "--output", str(tmp_path / "out"))
+    with pytest.raises(SystemExit) as ended:
+        main(["make-c", *places, "--corruptions", "contrast", "--dry-run"])
+    assert ended.value.code == 0
+    steps = err.getvalue().split("\r\x1b[K")
+    assert steps[0] == "starting ..." and steps[1].endswith(" ...") and steps[2:] == [""]
+    assert out.getvalue().startswith("source ")

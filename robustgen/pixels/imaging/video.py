@@ -208,6 +208,10 @@ class VideoFrames:
 
     data: bytes
     name: str
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
 
     def __iter__(self) -> Iterator[Frames]:
         converter, shape = open_converter(), None
@@ -278,7 +282,7 @@ def open_clip(data: bytes, name: str) -> Clip:
         rate = Fraction(1 / float(steps.mean())).limit_denominator(1001)
         complain(name, [f"the frame rate varies: all frames are kept, at {float(rate):.2f} a second"])
     # The encoder's file of a turned clip would have other frames.
-    return Clip(VideoFrames(data, name), rate, data if _read_matrix(first) == _UPRIGHT else b"")
+    return Clip(VideoFrames(data, name, len(times)), rate, data if _read_matrix(first) == _UPRIGHT else b"")
 
 
 def _find_end(data: bytes) -> int:

@@ -1,37 +1,44 @@
 """Estimates of the outputs, bytes and seconds of a run, from a sample of a few images.
 
-All variants of the middle of each image, or of the beginning of each clip, are created; cost and size are
-scaled by the number of pixels. Files are written to a folder on the file system of the output, which is
-removed.
+All variants of the middle of each image are created, or one level of each operation of the beginning of a
+clip; cost and size are scaled by the number of pixels. Files are written to a folder on the file system of
+the output, which is removed.
 """
 
 import heapq
+import itertools
 import math
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from robustgen.display.text import format_size
 from robustgen.errors import ImageError, MissingDependencyError, OutputError, WriteError, explain_failure
 from robustgen.files.storage import Store
+from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging import video
-from robustgen.pixels.imaging.frames import take_first
+from robustgen.pixels.imaging.frames import Clip
 from robustgen.pixels.imaging.geometry import centre_crop
 from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.recipes import rank
 from robustgen.sets.executors import count_cores
+from robustgen.sets.formats.base import Encoded
 from robustgen.sets.formats.encoders import Mp4Encoder
 from robustgen.sets.ingredients import find_fitting
 from robustgen.sets.sources.base import list_dimensions
 
 SECONDS = 2.0
-_SIDE, _MOST_IMAGES, _MOST_HEADERS = 448, 32, 200
+_SIDE, _MOST_IMAGES, _MOST_HEADERS, _MOST_CLIPS = 448, 32, 200, 12
 # Enough for the longest motion blur.
 _MOST_FRAMES = 32
+_CLIP_SIDE = 224
 _BLOCK = 4096
 # Seconds for a file that all processes share: in records, checksums and manifest, and while it goes to disk.
 _FINISHING = 1.5e-5
@@ -132,9 +139,13 @@ def estimate(plan: Plan, *, compare_presets: bool = False) -> Estimate:
             try:
                 if not costs:
                     # The first pass loads libraries, compiles loops, builds tables and creates folders.
-                    starting = _measure(plan, key, scratch).seconds
+                    before = time.process_time()
+                    _measure(plan, key, scratch)
+                    starting = time.process_time() - before
                     deadline = time.process_time() + SECONDS
+                before = time.process_time()
                 costs[key] = _measure(plan, key, scratch)
+                starting -= (time.process_time() - before) * (len(costs) == 1)
             except (WriteError, OutputError, MissingDependencyError):
                 raise
             except Exception as error:
@@ -153,12 +164,11 @@ def estimate(plan: Plan, *, compare_presets: bool = False) -> Estimate:
     first, cost = next(iter(costs.items()))
     # The run loads what this process had loaded before, and its workers, if any, load it once more.
     loading *= 1 if _count_processes(plan) == 1 else 2
-    starting = loading + max(0.0, starting - cost.seconds)
+    starting = loading + max(0.0, starting)
     preset = _price_preset(plan, first, cost) if compare_presets else None
-    if plan.recipe.keeps_size:
-        # The sample may contain only small images; headers give the size of many more.
-        typical = [math.prod(size) for size in list_dimensions(plan.source, keys[:_MOST_HEADERS]) if size]
-        factor = sum(typical) / max(1, len(typical)) / pixels
+    if typical := [*_list_sizes(plan, keys)] if pixels > 1 else []:
+        # The sample may contain only small images or short clips.
+        factor = sum(typical) / len(typical) / pixels
         seconds, size = seconds * factor, size * factor
     outputs, images = len(plan.keys) * len(plan.variants), len(plan.keys)
     file = size / len(plan.variants)
@@ -168,6 +178,18 @@ def estimate(plan: Plan, *, compare_presets: bool = False) -> Estimate:
     whole += outputs * _FINISHING * is_separate
     free = plan.store.measure_free_space()
     return Estimate(outputs, round(images * size), round(disk), whole, starting, len(costs), free, preset)
+
+
+def _list_sizes(plan: Plan, keys: Sequence[str]) -> Iterator[int]:
+    """Yield the numbers of pixels of many images, from their headers, or of frames of some clips."""
+    if plan.recipe.keeps_size:
+        dimensions = list_dimensions(plan.source, keys[:_MOST_HEADERS])
+        yield from (math.prod(size) for size in dimensions if size)
+        return
+    for key in keys[:_MOST_CLIPS]:
+        with suppress(ImageError):
+            clip: Any = plan.source.open(key)
+            yield len(clip.frames)
 
 
 def _price_preset(plan: Plan, key: str, cost: "_Cost") -> PresetPrice | None:
@@ -196,7 +218,7 @@ def _find_largest_share(plan: Plan) -> float:
 
 
 class _Cost(NamedTuple):
-    """Pixels of an image, seconds to create and to write all its variants, and their bytes."""
+    """Pixels or frames of an item, seconds to create and to write all its variants, and their bytes."""
 
     pixels: float
     seconds: float
@@ -205,43 +227,56 @@ class _Cost(NamedTuple):
 
 
 def _take_part(plan: Plan, prepared: Any) -> tuple[Any, float, float]:
-    """Return a part of a prepared image or clip, the pixels of the whole, and its size in such parts.
+    """Return a part of a prepared image or clip, the pixels or frames of the whole, and its size in parts.
 
-    The number of pixels is 1 if the cost of an output does not depend on it.
+    The number is 1 if the cost of an output does not depend on it.
     """
-    part, frames = take_first(prepared, _MOST_FRAMES)
+    part = prepared
+    if isinstance(prepared, Clip):
+        first, frames = prepared.take(_MOST_FRAMES)
+        stack = first.stack()
+        top, left = (max(0, side - _CLIP_SIDE) // 2 for side in stack.shape[1:3])
+        cut = np.ascontiguousarray(stack[:, top : top + _CLIP_SIDE, left : left + _CLIP_SIDE])
+        part = replace(first, frames=cut, data=first.data if cut.shape == stack.shape else b"")
+        return part, frames, stack.size / cut.size * frames / len(stack)
     if not plan.recipe.keeps_size:
-        return part, 1, frames / min(frames, _MOST_FRAMES)
+        return part, 1, 1
     if not find_fitting(plan.recipe, plan.variants):
         height, width = prepared.shape[:2]
         part = centre_crop(prepared, min(width, _SIDE), min(height, _SIDE))
     return part, prepared.size // 3, prepared.size / part.size
 
 
+def _choose_variants(plan: Plan, part: Any) -> list[tuple[Variant, int]]:
+    """Return all variants, or the middle level of each operation for a clip, and how many each stands for."""
+    names = itertools.groupby(plan.variants, lambda each: each.name if isinstance(part, Clip) else each)
+    groups = [[*levels] for _, levels in names]
+    return [(levels[len(levels) // 2], len(levels)) for levels in groups]
+
+
 def _measure(plan: Plan, key: str, scratch: Store | None) -> _Cost:
     """Return the cost of all variants of an image; files are written to `scratch`."""
     # Measure processor time, which other processes on this machine hardly affect; disks make a run wait.
-    started, writing, written, shared = time.process_time(), list[float](), 0.0, dict[str, Any]()
+    started, writing, shared = time.process_time(), list[float](), dict[str, Any]()
     prepared = plan.recipe.prepare(plan.source.open(key))
-    opened, size = time.process_time(), 0
     part, whole, factor = _take_part(plan, prepared)
-    for variant in plan.variants:
+    opening, making, size = time.process_time() - started, 0.0, 0
+    for variant, count in _choose_variants(plan, part):
+        before, files = time.process_time(), list[Encoded]()
         pixels = plan.recipe.make(variant, key, part, shared)
         if plan.writer.file_per == "operation":
             # A part of an image is no row.
             size += pixels.nbytes
-            continue
-        files = [*plan.writer.encoder.encode(variant, key, pixels)]
-        size += sum(map(plan.writer.measure, files))
+        else:
+            files += plan.writer.encoder.encode(variant, key, pixels)
+        making += (time.process_time() - before) * count
+        size += sum(map(plan.writer.measure, files)) * count
         if scratch and plan.writer.file_per == "image":
-            before = time.process_time()
             with name_output_in_errors(plan.store):
                 for file in files:
                     clock = time.perf_counter()
                     scratch.put(variant.path(file.name), file.data)
-                    writing.append(time.perf_counter() - clock)
-            written += time.process_time() - before
-    making = (time.process_time() - opened - written) * factor
+                    writing += [time.perf_counter() - clock] * count
     # The median is that of a machine without other work.
     waiting = len(writing) * median(writing) if writing else 0.0
-    return _Cost(whole, opened - started + making, waiting, size * factor)
+    return _Cost(whole, opening + making * factor, waiting, size * factor)

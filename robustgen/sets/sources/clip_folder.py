@@ -66,6 +66,9 @@ class FrameFiles:
     libjpeg: Libjpeg
     levels: Levels | None
 
+    def __len__(self) -> int:
+        return len(self.names)
+
     def __iter__(self) -> Iterator[Rgb]:
         shape = None
         for name in self.names:

@@ -4,11 +4,12 @@ import re
 import time
 
 import pytest
+from PIL import Image
 
 from robustgen.files.storage.local import LocalStore
 from robustgen.sets.dataset.estimate import estimate
 from robustgen.sets.dataset.planning import plan_benchmark
-from robustgen.sets.dataset.recipes import CorruptionRecipe, PerturbationRecipe
+from robustgen.sets.dataset.recipes import ClipRecipe, CorruptionRecipe, PerturbationRecipe
 from robustgen.sets.dataset.run import run_plan
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
@@ -143,3 +144,29 @@ def test_an_estimate_of_arrays_counts_their_bytes(tmp_path):
         tmp_path / "src", tmp_path / "out", corruptions="contrast", edition="cifar-10", format="npy"
     )
     assert estimate(plan).size == pytest.approx(run_plan(plan).size, rel=0.05)
+
+
+def test_an_estimate_of_clips_measures_a_part(tmp_path, monkeypatch):
+    """One level of each operation, for the beginning of one clip, scaled by the frames of all."""
+    pytest.importorskip("av")
+    made, make = [], ClipRecipe.make
+    for name, count in {"a": 34, "b": 46}.items():
+        (tmp_path / "src" / name).mkdir(parents=True)
+        for number in range(count):
+            frame = photo(240, 320)[number : 150 + number, 2 * number : 200 + 2 * number]
+            Image.fromarray(frame).save(tmp_path / "src" / name / f"{number}.png")
+
+    def record(self, variant, key, clip, *more):
+        made.append((variant.folder, clip.stack().shape))
+        return make(self, variant, key, clip, *more)
+
+    monkeypatch.setattr(ClipRecipe, "make", record)
+    monkeypatch.setattr("robustgen.sets.dataset.estimate._CLIP_SIDE", 96)
+    monkeypatch.setattr("robustgen.sets.dataset.estimate.SECONDS", -1)
+    choices = {"dataset": "clips", "source_kind": "clips", "edition": "kinetics", "format": "png"}
+    plan = planned(
+        tmp_path / "src", tmp_path / "out", corruptions="contrast,brightness", severities="1,3,5", **choices
+    )
+    judged = estimate(plan)
+    assert {*made} == {(each, (32, 96, 96, 3)) for each in ("clean", "contrast/3", "brightness/3")}
+    assert 2 / 3 < judged.size / run_plan(plan).size < 1.5
