@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from robustgen.errors import ImageError, MissingDependencyError, OutputError, Wr
 from robustgen.files.storage import Store
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging import video
-from robustgen.pixels.imaging.frames import Clip
+from robustgen.pixels.imaging.frames import take_first
 from robustgen.pixels.imaging.geometry import centre_crop
 from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.plan import Plan
@@ -231,13 +232,12 @@ def _take_part(plan: Plan, prepared: Any) -> tuple[Any, float, float]:
 
     The number is 1 if the cost of an output does not depend on it.
     """
-    part = prepared
-    if isinstance(prepared, Clip):
-        first, frames = prepared.take(_MOST_FRAMES)
-        stack = first.stack()
+    part, frames = take_first(prepared, _MOST_FRAMES)
+    if hasattr(part, "frames"):
+        stack = part.stack()
         top, left = (max(0, side - _CLIP_SIDE) // 2 for side in stack.shape[1:3])
         cut = np.ascontiguousarray(stack[:, top : top + _CLIP_SIDE, left : left + _CLIP_SIDE])
-        part = replace(first, frames=cut, data=first.data if cut.shape == stack.shape else b"")
+        part = replace(part, frames=cut, data=part.data if cut.shape == stack.shape else b"")
         return part, frames, stack.size / cut.size * frames / len(stack)
     if not plan.recipe.keeps_size:
         return part, 1, 1
@@ -249,8 +249,8 @@ def _take_part(plan: Plan, prepared: Any) -> tuple[Any, float, float]:
 
 def _choose_variants(plan: Plan, part: Any) -> list[tuple[Variant, int]]:
     """Return all variants, or the middle level of each operation for a clip, and how many each stands for."""
-    names = itertools.groupby(plan.variants, lambda each: each.name if isinstance(part, Clip) else each)
-    groups = [[*levels] for _, levels in names]
+    of_operation = attrgetter("name" if hasattr(part, "frames") else "folder")
+    groups = [[*levels] for _, levels in itertools.groupby(plan.variants, of_operation)]
     return [(levels[len(levels) // 2], len(levels)) for levels in groups]
 
 
