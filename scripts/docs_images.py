@@ -200,7 +200,7 @@ def simulate_models(count):
                 own = 0.7 * draws[0] + 0.3 * rng.permutation(draws[1])
                 mistakes[f"{name}/{level}"] = own < np.quantile(own, min(0.97, chance))
         models.append(ModelScores(f"model {chr(ord('A') + place)}", "c", 400, (), mistakes=mistakes))
-    return Scoreboard(models, ALEXNET, 1, [])
+    return Scoreboard(models, ALEXNET)
 
 
 def simulate_sequences(count):
@@ -215,7 +215,7 @@ def simulate_sequences(count):
         distances = {name: 20 * each for name, each in rates.items()}
         name = f"model {chr(ord('A') + place)}"
         models.append(ModelScores(name, "p", 200, (), flips=rates, distances=distances))
-    return Scoreboard(models, None, 1, [])
+    return Scoreboard(models, None)
 
 
 def draw_charts(folder):

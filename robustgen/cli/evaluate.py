@@ -123,7 +123,7 @@ def _show(done: "EvaluateResult", baseline: str | None) -> None:
         # For instance with only extra corruptions, which have no mean.
         echo(f"no table: {error}", err=True)
         return
-    echo_report(text_forms.format_report(report, "table", table_width()), report.all_notes)
+    echo_report(text_forms.format_report(report, "table", table_width()), report.notes)
 
 
 @command("predict")

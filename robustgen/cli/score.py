@@ -83,7 +83,7 @@ def score(options: Scoring) -> None:
             evidence=evidence,
         )
     text += _list_failures(evidence, options.format)
-    echo_report(text, [*report.inputs, *report.all_notes])
+    echo_report(text, [*report.inputs, *report.notes])
     for path in options.output:
         from robustgen.lab.scores import score_charts, score_page
 

@@ -1,7 +1,8 @@
 """The means and scores of other families of corruptions, such as C-bar, in addition to the benchmark's."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from statistics import fmean
 from typing import Any, Final
 
@@ -9,10 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen import metrics
-from robustgen.lab.scores.intervals import RATIO, STRATIFIED, WILSON, Interval, Uncertainty
+from robustgen.display.text import format_count
+from robustgen.lab.scores.intervals import (
+    MEAN,
+    RATIO,
+    STRATIFIED,
+    Contribution,
+    PublishedScore,
+    Score,
+    ScoreGroup,
+    Unit,
+)
 from robustgen.lab.scores.results import ModelScores
 from robustgen.metrics.corruption_errors import balance_mistakes
-from robustgen.metrics.intervals import mean_interval, ratio_interval, stratified_interval
 from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C
 from robustgen.pixels.benchmarks.registry import (
     BALANCED_ERRORS,
@@ -24,107 +34,33 @@ from robustgen.pixels.benchmarks.registry import (
 )
 
 
-@dataclass(frozen=True)
-class FamilyScore:
-    """A score that the paper of a family defines.
-
-    Attributes
-    ----------
-    key, head : str
-        Name in JSON and CSV, and heading of its column.
-    values : tuple of float or None
-        A fraction for each model.
-    intervals : tuple of Interval or None
-        Ends of the 95 % interval of each value; None if none are wanted.
-    published : mapping of str to float
-        Published values, by model or human.
-    sense : {-1, 1}
-        1 if the highest value is the best, -1 if the lowest is.
-    title : str
-        Title of the table of published values, in %.
-    on_demand : bool
-        Whether published values are shown only if a comparison is asked for.
-    method : str
-        Name of the method of the intervals.
-    """
-
-    key: str
-    head: str
-    values: tuple[float | None, ...]
-    intervals: tuple[Interval | None, ...]
-    published: Mapping[str, float] = field(default_factory=dict)
-    sense: int = -1
-    title: str = ""
-    on_demand: bool = False
-    method: str = WILSON
-
-
-@dataclass(frozen=True)
-class FamilyMean:
-    """The errors of all models on one family of corruptions.
-
-    Attributes
-    ----------
-    family, title : str
-    names : tuple of str
-        The corruptions in the means, which all models have.
-    levels : tuple of float
-        The severities that errors are averaged over.
-    whole : bool
-        Whether these are all corruptions in the family's mean at one scale.
-    errors : tuple of dict
-        For each model, the mean error over severities, by corruption.
-    reference : str
-        The network whose published errors normalise the score ``normalised_mean``; empty if there is none.
-    scores : tuple of FamilyScore
-        That score, and the paper's scores other than the mean error.
-    notes : tuple of str
-        Reasons why some scores are missing.
-    """
-
-    family: str
-    title: str
-    names: tuple[str, ...]
-    levels: tuple[float, ...]
-    whole: bool
-    errors: tuple[dict[str, float], ...]
-    reference: str
-    scores: tuple[FamilyScore, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def mean(self, index: int) -> float:
-        """Return the mean error of the model with this `index`, a fraction."""
-        return fmean(self.errors[index][name] for name in self.names)
-
-
-def compute_family_means(
+def list_families(
     models: Sequence[ModelScores],
     edition: str = "",
-    get_uncertainty: Callable[[], Uncertainty | None] = lambda: None,
-    *,
+    replicates: int = 0,
     apart: Collection[str] = IMAGENET_C.names,
-) -> list[FamilyMean]:
-    """Return the means of all other families of which every model has a corruption.
+) -> list[ScoreGroup]:
+    """Return the scores of all other families of which every model has a corruption.
 
     Parameters
     ----------
     models : sequence of ModelScores
     edition : str
         Edition of the images, which decides the corruptions of a family.
-    get_uncertainty : callable
-        Returns the intervals of the models, if scores are to have some; called only for other families.
+    replicates : int
+        0 for no intervals.
     apart : collection of str
         Corruptions that other measures cover.
     """
     shared = [name for name in models[0].severities if all(name in each.severities for each in models)]
     others = [name for name in shared if name not in apart]
     # Families are loaded only for sets with other corruptions.
-    return [*_group_by_family(others, models, edition, get_uncertainty())] if others else []
+    return [*_group_by_family(others, models, edition, replicates)] if others else []
 
 
 def _group_by_family(
-    others: Sequence[str], models: Sequence[ModelScores], edition: str, uncertainty: Uncertainty | None
-) -> Any:
+    others: Sequence[str], models: Sequence[ModelScores], edition: str, replicates: int
+) -> Iterator[ScoreGroup]:
     from robustgen.pixels.benchmarks.corruptions import FAMILIES
 
     for family in FAMILIES.values():
@@ -142,33 +78,48 @@ def _group_by_family(
         sets = sorted(filter(None, sets), key=len, reverse=True)
         names = next((each for each in sets if set(each) <= set(own)), tuple(own))
         if names:
-            errors = tuple(
-                {name: fmean(model.severities[name][level] for level in levels) for name in names}
-                for model in models
-            )
+            part = f" (incomplete: {format_count(len(names), 'corruption')})" * (names not in sets)
+            error = _score_errors(names, levels, models)
+            title = f"{family.title}: {error.title}{part}"
             measure = family.measure or PERFORMANCE * (family is BENCHMARK_FAMILY)
-            scores, notes = _MEASURES[measure](names, models, edition, uncertainty)
-            reference = family.reference * all(family.means.get(name) for name in names)
-            if reference:
-                scores.insert(
-                    0, _score_normalised(names, levels, family.means, reference, models, uncertainty)
-                )
-            yield FamilyMean(
+            scores, notes = _MEASURES[measure](names, models, edition)
+            if family.reference and all(family.means.get(name) for name in names):
+                scores.insert(0, _score_normalised(names, levels, family.means, family.reference, models))
+            found = [replace(error, title=title), *scores]
+            yield ScoreGroup(
                 family.name,
                 family.title,
-                names,
+                tuple(replace(each, group=family.name, replicates=replicates) for each in found),
+                {family.title: names},
                 tuple(levels),
-                names in sets,
-                errors,
-                reference,
-                tuple(scores),
+                part,
                 tuple(notes),
             )
 
 
+def _score_errors(names: Sequence[str], levels: Sequence[float], models: Sequence[ModelScores]) -> Score:
+    """Return the mean errors over severities, by corruption, and their means."""
+    folders = {name: [IMAGENET_C.variant(name, level).folder for level in levels] for name in names}
+
+    def contribute(index: int, name: str) -> Contribution:
+        chosen = folders[name] if name != MEAN else [each for own in folders.values() for each in own]
+        return Contribution(np.mean([models[index].mistakes[each] for each in chosen], axis=0), 0, 1)
+
+    values = [
+        {name: fmean(model.severities[name][level] for level in levels) for name in names} for model in models
+    ]
+    means = tuple(fmean(row.values()) for row in values)
+    title = "top-1 error in %, mean over severities, unnormalised"
+    return Score(
+        *("mean_error", "Mean", Unit(), tuple(names), tuple(values), means, contribute),
+        title=title,
+        symbol="Error",
+    )
+
+
 # --- scores of single families -------------------------------------------------------------------
 
-_Found = tuple[list[FamilyScore], list[str]]
+_Found = tuple[list[Score], list[str]]
 _Errors = Mapping[str, float]
 _Rows = Mapping[str, NDArray[Any]]
 # Change of an error that gives a derivative.
@@ -176,54 +127,53 @@ _STEP: Final = 1e-4
 
 
 def _evaluate(
+    key: str,
+    head: str,
     score: Callable[[_Errors], float | None],
     models: Sequence[_Rows],
-    uncertainty: Uncertainty | None,
-    labels: Sequence[NDArray[Any] | None] | None = None,
     *,
-    is_ratio: bool = False,
-) -> tuple[tuple[float | None, ...], tuple[Interval | None, ...]]:
-    """Return a score of each model, and its intervals.
+    unit: Unit = Unit(),  # noqa: B008 - it cannot be changed
+    labels: Sequence[NDArray[Any] | None] = (),
+    **more: Any,
+) -> Score:
+    """Return a score of each model, and what its images contribute to it to first order.
 
     Parameters
     ----------
+    key, head, unit, more
+        As those of `Score`.
     score : callable
         The score of errors by folder of a variant; None if it is undefined.
     models : sequence of mapping
         For each model, its mistakes by folder, (images,).
-    uncertainty : Uncertainty or None
-        None for no intervals.
     labels : sequence of ndarray, optional
         True classes of the images of each model, (images,), if errors are balanced.
-    is_ratio : bool
-        Whether the score is a ratio of errors.
     """
-    values, found = list[float | None](), list[Interval | None]()
-    for index, rows in enumerate(models):
-        truth = labels[index] if labels else None
-        errors = {
-            folder: float(np.mean(each)) if truth is None else balance_mistakes(each, truth)
-            for folder, each in rows.items()
+
+    @cache
+    def errors_of(index: int) -> _Errors:
+        return {
+            folder: balance_mistakes(each, truth)
+            if labels and (truth := labels[index]) is not None
+            else float(np.mean(each))
+            for folder, each in models[index].items()
         }
-        value = score(errors)
-        values.append(value)
-        if value is None or not uncertainty:
-            found.append(None)
-            continue
+
+    @cache
+    def contribute(index: int, _: str) -> Contribution:
+        errors, value = errors_of(index), means[index]
+        assert value is not None
         slopes = _find_slopes(score, errors)
-        images = value + np.sum([slopes[name] * (each - errors[name]) for name, each in rows.items()], axis=0)
+        rows = models[index].items()
+        images = value + np.sum([slopes[name] * (each - errors[name]) for name, each in rows], axis=0)
         clean = slopes.get(CLEAN, 0.0)
         start = value - sum(slopes[folder] * error for folder, error in errors.items())
         whole = sum(slopes.values()) - clean
         corners = [start, start + clean, start + whole, start + clean + whole]
-        if truth is not None:
-            ends: Sequence[float] = stratified_interval(images, truth, min(corners), max(corners))
-        elif is_ratio and np.ptp(images) > 0:
-            ends = [float(end[0]) for end in ratio_interval([value], (images - value)[:, None])]
-        else:
-            ends = [float(end[0]) for end in mean_interval(images[:, None], min(corners), max(corners))]
-        found.append(Interval(*ends))
-    return tuple(values), tuple(found)
+        return Contribution(images, min(corners), max(corners))
+
+    means = tuple(score(errors_of(index)) for index in range(len(models)))
+    return Score(key, head, unit, (), tuple({} for _ in models), means, contribute, labels=labels, **more)
 
 
 def _find_slopes(score: Callable[[_Errors], float | None], errors: _Errors) -> dict[str, float]:
@@ -248,20 +198,17 @@ def _score_normalised(
     means: Mapping[str, float],
     reference: str,
     models: Sequence[ModelScores],
-    uncertainty: Uncertainty | None,
-) -> FamilyScore:
+) -> Score:
     """Return the mean of the errors divided by those of the reference."""
 
     def score(errors: _Errors) -> float:
         return fmean(fmean(each) / means[name] for name, each in _fold(errors, names, levels).items())
 
     rows = [model.mistakes for model in models]
-    return FamilyScore("normalised_mean", f"/ {reference}", *_evaluate(score, rows, uncertainty))
+    return _evaluate("normalised_mean", f"/ {reference}", score, rows, base=reference)
 
 
-def _score_balanced_errors(
-    names: Sequence[str], models: Sequence[ModelScores], edition: str, uncertainty: Uncertainty | None
-) -> _Found:
+def _score_balanced_errors(names: Sequence[str], models: Sequence[ModelScores], edition: str) -> _Found:
     """Return BE and rBE, and the clean balanced error."""
     if edition not in MEDMNIST:
         return [], ["BE and rBE need the edition of the images, such as pathmnist, which is unknown"]
@@ -281,10 +228,9 @@ def _score_balanced_errors(
             return None
         return metrics.mean_relative_balanced_corruption_error(stems, fold(errors), errors[CLEAN], alexnet)
 
-    rows = [model.mistakes for model in models]
-    labels = [model.labels for model in models]
+    rows, labels = [model.mistakes for model in models], [model.labels for model in models]
     return [
-        FamilyScore(key, head, *_evaluate(score, rows, uncertainty, labels), method=STRATIFIED)
+        _evaluate(key, head, score, rows, labels=labels, method=STRATIFIED)
         for key, head, score in (
             ("clean_balanced_error", "Clean bal.", lambda errors: errors.get(CLEAN)),
             ("be", "BE", be),
@@ -293,36 +239,33 @@ def _score_balanced_errors(
     ], []
 
 
-def _score_superclasses(
-    names: Sequence[str], models: Sequence[ModelScores], edition: str, uncertainty: Uncertainty | None
-) -> _Found:
+def _score_superclasses(names: Sequence[str], models: Sequence[ModelScores], edition: str) -> _Found:
     """Return the accuracy over sixteen superclasses, averaged over severities and distortions."""
     folders = [IMAGENET_C.variant(name, level).folder for name in names for level in IMAGENET_C.levels]
     wrong = [
-        {name: model.superclass_mistakes[name] for name in folders if name in model.superclass_mistakes}
-        for model in models
+        {n: each for n, each in m.superclass_mistakes.items() if n in folders and len(each)} for m in models
     ]
-    wrong = [{name: each for name, each in row.items() if len(each)} for row in wrong]
 
     def accuracy(errors: _Errors) -> float | None:
         return 1 - fmean(errors.values()) if len(errors) == len(folders) else None
 
-    values, intervals = _evaluate(accuracy, wrong, uncertainty)
-    published = {name: value / 100 for name, value in metrics.published_accuracies().items()}
-    if None in values:
-        lacking = [model.model for model, value in zip(models, values, strict=True) if value is None]
+    published = tuple(
+        PublishedScore(name, each / 100) for name, each in metrics.published_accuracies().items()
+    )
+    score = _evaluate(
+        "superclass_accuracy", "16 classes", accuracy, wrong, unit=Unit(sense=1), published=published
+    )
+    if None in score.means:
+        lacking = [model.model for model, mean in zip(models, score.means, strict=True) if mean is None]
         return [], [
             f"{', '.join(lacking)}: no accuracy over superclasses: it needs logits (predict --save logits) "
             "of ImageNet's 1000 classes, and images of the sixteen superclasses"
         ]
     note = "LAION-C: published accuracies are of its own images, which were chosen for the superclasses"
-    title = "accuracy over 16 superclasses in %, among published ones"
-    return [FamilyScore("superclass_accuracy", "16 classes", values, intervals, published, 1, title)], [note]
+    return [score], [note]
 
 
-def _score_performance(
-    names: Sequence[str], models: Sequence[ModelScores], edition: str, uncertainty: Uncertainty | None
-) -> _Found:
+def _score_performance(names: Sequence[str], models: Sequence[ModelScores], edition: str) -> _Found:
     """Return mPC, and rPC of the models with clean clips."""
     levels = models[0].levels
 
@@ -342,26 +285,17 @@ def _score_performance(
         # The published values are means over these corruptions.
         if {*names} == {*FAMILIES["video-c"].names()}:
             published = metrics.published_performance(base)
-    rows = {key: {name: row[key] / 100 for name, row in published.items()} for key in ("mpc", "rpc")}
-    return [
-        FamilyScore(
-            key,
-            head,
-            *_evaluate(score, [model.mistakes for model in models], uncertainty, is_ratio=key == "rpc"),
-            rows[key],
-            1,
-            f"{head} in %, among published ones",
-            on_demand=True,
-            method=RATIO if key == "rpc" else WILSON,
-        )
-        for key, head, score in (("mpc", "mPC", mpc), ("rpc", "rPC", rpc))
-    ], []
+    rows = [model.mistakes for model in models]
+
+    def evaluate(key: str, head: str, score: Callable[[_Errors], float | None], **more: Any) -> Score:
+        known = tuple(PublishedScore(name, row[key] / 100) for name, row in published.items())
+        return _evaluate(key, head, score, rows, unit=Unit(sense=1), published=known, on_demand=True, **more)
+
+    return [evaluate("mpc", "mPC", mpc), evaluate("rpc", "rPC", rpc, method=RATIO)], []
 
 
 _MULTI_LABEL: Final = "chestmnist"
-_MEASURES: Final[
-    Mapping[str, Callable[[Sequence[str], Sequence[ModelScores], str, Uncertainty | None], _Found]]
-] = {
+_MEASURES: Final[Mapping[str, Callable[[Sequence[str], Sequence[ModelScores], str], _Found]]] = {
     "": lambda *_: ([], []),
     BALANCED_ERRORS: _score_balanced_errors,
     SUPERCLASS_ACCURACY: _score_superclasses,

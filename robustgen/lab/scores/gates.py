@@ -2,21 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeVar
 
 from robustgen import __version__
 from robustgen.display.text import Cell, Table
 from robustgen.errors import ConfigError, UnknownNameError
-from robustgen.lab.scores.intervals import MEAN, SIGNIFICANT, Column, Interval, Uncertainty
+from robustgen.lab.scores.intervals import MEAN, SIGNIFICANT, Interval, Score
 from robustgen.lab.scores.results import ModelScores
-from robustgen.lab.scores.scoreboard import Scoreboard, name_mean
+from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.metrics.bootstrap import correct_holm
 from robustgen.metrics.corruption_errors import FORMULAS
-from robustgen.pixels.benchmarks.kinds import CLEAN
 from robustgen.settings.scoring import Drop, Threshold
 
 # Images above which no condition is looked for that could fail.
 _MOST_IMAGES = 100_000
+_Value = TypeVar("_Value")
 _DIGESTS = {"sha256": "file of the model", "digest": "set", "source_digest": "source of the set"}
 
 
@@ -147,7 +147,7 @@ def judge(model: str, scores: Mapping[str, float], conditions: Sequence[Threshol
     ]
 
 
-def _find(model: str, scores: Mapping[str, float], name: str) -> float:
+def _find(model: str, scores: Mapping[str, _Value], name: str) -> _Value:
     if name not in scores:
         raise ConfigError(f"--fail-if: {model}: {UnknownNameError('score', name, scores)}")
     return scores[name]
@@ -159,14 +159,6 @@ def _check_normalised(report: Scoreboard, conditions: Sequence[Threshold | Drop]
     for each in conditions:
         if report.baseline is None and each.name in means:
             raise ConfigError(f"--fail-if: {each.name} needs a --baseline, which these scores lack")
-
-
-class _Score(NamedTuple):
-    """A value in the unit of the tables, and its column among those with intervals, if it has one."""
-
-    value: float
-    factor: float
-    column: Column | None
 
 
 def collect_evidence(
@@ -188,8 +180,9 @@ def collect_evidence(
     _check_normalised(report, conditions)
     found = list[Judgement]()
     for index, model in enumerate(report.models if limits else ()):
-        scores = {name: each.value for name, each in _list_scores(report, index).items()}
-        found += judge(model.model, scores, limits)
+        values = {name: _read(*place, index) for name, place in _list_scores(report).items()}
+        known = {name: value for name, value in values.items() if value is not None}
+        found += judge(model.model, known, limits)
     found += _judge_drops(report, drops, others or {}) if drops else []
     return Evidence(found, {each.model: each.settings for each in (*report.models, *(others or {}).values())})
 
@@ -203,38 +196,37 @@ def _judge_drops(
     for drop in drops:
         other = others[drop.folder]
         paired = replace(report, models=[*report.models, other])
-        last = len(report.models)
-        if not (uncertainty := paired.uncertainty):
+        last, places = len(report.models), _list_scores(paired)
+        if not paired.replicates:
             raise ConfigError(f"--fail-if '{drop}': needs intervals, so --replicates above 0")
-        base = _list_scores(paired, last)
         for index, model in enumerate(report.models):
-            own = _list_scores(paired, index)
-            values = {name: each.value for name, each in own.items() if each.column and name in base}
-            _find(model.model, values, drop.name)
-            (value, factor, column), old = own[drop.name], base[drop.name].value
-            assert column is not None  # checked by `_find`
-            least = drop.least / factor
-            _check_possible(uncertainty, index, column, least, tests, str(drop))
-            ends = Interval(*(factor * end for end in uncertainty.difference(index, last, column)))
+            both = {n: (_read(*place, index), _read(*place, last)) for n, place in places.items()}
+            value, old = _find(
+                model.model, {n: each for n, each in both.items() if None not in each}, drop.name
+            )
+            assert value is not None and old is not None  # found
+            score, name = places[drop.name]
+            least = drop.least / score.unit.factor
+            _check_possible(score, name, index, report.count, least, tests, str(drop))
+            ends = Interval(*(score.unit.factor * end for end in score.difference(index, last, name)))
             # The path of the other model is that of this machine.
             condition, change = str(replace(drop, folder=other.model)), value - old
             found.append(
                 Judgement(model.model, condition, drop.name, value, old + drop.least, False, change, ends)
             )
             is_above = change > drop.least
-            chances.append(uncertainty.margin(index, last, column, least) if is_above else 1.0)
+            chances.append(score.margin(index, last, name, least) if is_above else 1.0)
     pairs = zip(found, correct_holm(chances), strict=True)
     return [replace(each, failed=chance < SIGNIFICANT, p=chance) for each, chance in pairs]
 
 
 def _check_possible(
-    uncertainty: Uncertainty, index: int, column: Column, least: float, tests: int, condition: str
+    score: Score, name: str, index: int, images: int, least: float, tests: int, condition: str
 ) -> None:
     """Raise a ConfigError if no outcome on so few images would be significant."""
-    images = uncertainty.images
 
     def can_fail(count: int) -> bool:
-        return tests * uncertainty.smallest_chance(index, column, least, count) < SIGNIFICANT
+        return tests * score.smallest_chance(index, name, least, count) < SIGNIFICANT
 
     if can_fail(images):
         return
@@ -245,33 +237,24 @@ def _check_possible(
     )
 
 
-def _list_scores(report: Scoreboard, index: int) -> dict[str, _Score]:
-    """Return a model's scores by short names, then by ``measure.name``; means come first.
+def _list_scores(report: Scoreboard) -> dict[str, tuple[Score, str]]:
+    """Return scores and names of values by short names, then by ``measure.name``; means come first.
 
     The short name of an operation is for its value of the first measure.
     """
-    model = report.models[index]
-    means, values, long = dict[str, _Score](), dict[str, _Score](), dict[str, _Score]()
-    if model.clean_error is not None:
-        means["clean_error"] = _Score(100 * model.clean_error, 100, Column("", CLEAN))
-    for measure in report.measures:
-        factor, mean = measure.formula.factor, report.mean(measure, model)
-        own = {
-            name: _Score(factor * value, factor, Column(measure.key, name))
-            for name, value in measure.values[index].items()
-        }
-        if mean is not None:
-            column = Column(measure.key, MEAN)
-            means[name_mean(report, measure)] = _Score(factor * mean, factor, column)
-            means[f"{measure.key}.{MEAN}"] = means[name_mean(report, measure)]
-        values |= own if measure is report.measures[0] else {}
-        long |= {f"{measure.key}.{name}": score for name, score in own.items()}
-    for family in report.families:
-        means[f"{family.family}.mean_error"] = _Score(100 * family.mean(index), 100, None)
-        scores = ((each.key, each.values[index]) for each in family.scores)
-        means |= {
-            f"{family.family}.{key}": _Score(100 * value, 100, None)
-            for key, value in scores
-            if value is not None
-        }
-    return means | values | long
+    means, long = {report.clean.key: (report.clean, MEAN)}, dict[str, tuple[Score, str]]()
+    for score in report.scores:
+        if score.has_mean:
+            means |= {score.full_key: (score, MEAN)} if score.group else {}
+            means |= {} if score.group else {score.head: (score, MEAN), f"{score.key}.{MEAN}": (score, MEAN)}
+        values = dict.fromkeys(name for row in score.values for name in row)
+        long |= {f"{score.full_key}.{name}": (score, name) for name in values}
+    first = report.measures[0]
+    short = {name: (first, name) for row in first.values for name in row}
+    return means | short | long
+
+
+def _read(score: Score, name: str, index: int) -> float | None:
+    """Return a value in the unit of the tables; None if the model has none."""
+    value = score.value(index, name)
+    return None if value is None else score.unit.factor * value

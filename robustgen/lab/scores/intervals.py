@@ -1,35 +1,34 @@
-"""Uncertainty of a report's numbers: intervals, paired differences of models, sample sizes.
+"""A score of several models on the same images: values, intervals, paired differences, sample sizes.
 
-Every value of a table is a mean over images of what each contributes, or the ratio of two such means. So
-intervals and tests have closed forms, and a model's own do not depend on other models.
+Every value is a mean over images of what each contributes, the ratio of two such means, or to first order
+such a mean. So intervals and tests have closed forms, and a model's own do not depend on other models.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.lab.scores.measures import Measure
+from robustgen.display.text import Cell
 from robustgen.lab.scores.results import ModelScores
 from robustgen.metrics import images_needed
 from robustgen.metrics.bootstrap import correct_holm, images_needed_at_border
 from robustgen.metrics.classification import Floats
-from robustgen.metrics.corruption_errors import LARGEST
 from robustgen.metrics.intervals import (
     difference_interval,
     margin_chance,
     mean_interval,
     paired_chances,
     ratio_interval,
+    stratified_interval,
     studentised_interval,
 )
-from robustgen.pixels.benchmarks.kinds import CLEAN
 
 MEAN: Final = "mean"
-"""The column of a measure's mean, in addition to those of the operations."""
+"""The name of a score's mean, in addition to those of the operations."""
 FEW_IMAGES: Final = 20
 """Number of images below which intervals of means hold roughly."""
 SIGNIFICANT: Final = 0.05
@@ -43,18 +42,45 @@ _CONSTANT: Final = 1e-9
 _FEWEST_REPLICATES: Final = 100
 
 
-class Column(NamedTuple):
-    """Value of a model: a measure's of an operation, its mean, or the error of a variant (measure "")."""
-
-    measure: str
-    name: str
-
-
 class Interval(NamedTuple):
     """The ends of a 95 % interval."""
 
     low: float
     high: float
+
+
+class Contribution(NamedTuple):
+    """What the images contribute to a value, whose mean it is.
+
+    Attributes
+    ----------
+    images : ndarray of shape (images,), float64
+    least, most : float
+        The smallest and the largest possible contribution.
+    is_exact : bool
+        Whether nothing is left to chance, as in a model's scores divided by themselves.
+    """
+
+    images: Floats
+    least: float
+    most: float
+    is_exact: bool = False
+
+
+class Unit(NamedTuple):
+    """Factor and decimals of a score in print, and 1 if the highest is the best, -1 if the lowest is."""
+
+    factor: float = 100
+    digits: int = 1
+    sense: int = -1
+
+
+class PublishedScore(NamedTuple):
+    """The published mean of a score of a model, and its values by operation."""
+
+    model: str
+    mean: float | None
+    values: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True)
@@ -83,164 +109,167 @@ class Difference:
     test: str = "exact sign-flip test (McNemar's) while few images differ, Student's paired test of more"
 
 
-def _take_extremes(model: ModelScores) -> ModelScores:
-    """Return the scores with the extreme values of images in place of the images."""
+@dataclass(frozen=True, eq=False)
+class Score:
+    """A score of all models: their values of each operation, and the means of these.
 
-    def take(names: Iterable[str], most: float) -> dict[str, Floats]:
-        # Relative scores are smallest where the clean error is largest.
-        return {name: np.array([0, 1, 1, 0] if name == CLEAN else [0, most, 0, most]) for name in names}
-
-    return replace(
-        model,
-        mistakes=take(model.mistakes, 1),
-        flips=take(model.flips, LARGEST["flip_probabilities"]),
-        distances=take(model.distances, LARGEST["top5_distances"]),
-    )
-
-
-class _Values(NamedTuple):
-    """Contributions of the images to a value, (images,), with the smallest and the largest contribution."""
-
-    images: Floats
-    least: float
-    most: float
-
-
-class Uncertainty:
-    """Intervals and tests of all values of several models on the same images.
-
-    Parameters
+    Attributes
     ----------
-    models : sequence of ModelScores
-    measures : mapping of Measure to sequence of str
-        And the operations in its mean.
+    key, head : str
+        Name in JSON, CSV and conditions, and heading of the mean.
+    unit : Unit
+    names : tuple of str
+        The operations in the mean, which all models have; empty if values have no mean.
+    values : tuple of dict
+        For each model, its values by operation; empty if there is only a mean.
+    means : tuple of float or None
+        The mean of each model.
+    contribute : callable
+        What the images of the model with an index contribute to an operation, or to `MEAN`.
     replicates : int
-        Bootstrap samples for ratios of two models' scores.
+        Bootstrap samples of what is resampled; 0 for no intervals.
+    title, symbol : str
+        Title of its table, and heading of the values of a single model.
+    group, base : str
+        The other family of corruptions that it belongs to, and the model that normalises it; or empty.
+    method : str
+        Name of the method of its intervals.
+    published : tuple of PublishedScore
+        Published values, by model or human.
+    on_demand : bool
+        Whether published values are shown only if a comparison is asked for.
+    labels : sequence of ndarray
+        True classes of the images of each model, (images,), if errors are balanced.
     """
 
-    def __init__(
-        self, models: Sequence[ModelScores], measures: Mapping[Measure, Sequence[str]], replicates: int
-    ) -> None:
-        self._models, self.replicates, self.images = models, replicates, models[0].count
-        self._measures = {measure.key: (measure, names) for measure, names in measures.items()}
-        self._extremes = [*map(_take_extremes, models)]
-        self._intervals = [self._find_intervals(index) for index in range(len(models))]
+    key: str
+    head: str
+    unit: Unit
+    names: tuple[str, ...]
+    values: tuple[Mapping[str, float], ...]
+    means: tuple[float | None, ...]
+    contribute: Callable[[int, str], Contribution]
+    replicates: int = 0
+    title: str = ""
+    symbol: str = ""
+    group: str = ""
+    base: str = ""
+    method: str = WILSON
+    published: tuple[PublishedScore, ...] = ()
+    on_demand: bool = False
+    labels: Sequence[NDArray[Any] | None] = ()
 
-    def _find_intervals(self, index: int) -> dict[Column, Interval]:
-        """Return the intervals of all values of a model."""
-        model, found = self._models[index], dict[Column, Interval]()
-        if model.mistakes:
-            ends = mean_interval(np.stack([*model.mistakes.values()], axis=1))
-            found |= _name_ends([Column("", folder) for folder in model.mistakes], *ends)
-        for key, (measure, averaged) in self._measures.items():
-            names = [*measure.values[index], *[MEAN] * bool(averaged)]
-            if names:
-                values = [self._values(index, Column(key, name)) for name in names]
-                columns = [Column(key, name) for name in names]
-                rows = np.stack([each.images for each in values], axis=1)
-                low, high = mean_interval(rows, *np.transpose([each[1:] for each in values]))
-                if measure.is_ratio:
-                    low, high = self._find_ratios(index, measure, rows, low, high)
-                found |= _name_ends(columns, low, high)
-        return found
+    @property
+    def full_key(self) -> str:
+        """Return the key with the family before it."""
+        return f"{self.group}.{self.key}" if self.group else self.key
 
-    def _find_ratios(
-        self, index: int, measure: Measure, rows: Floats, low: Floats, high: Floats
-    ) -> tuple[Floats, Floats]:
-        """Return the intervals of scores divided by those of a baseline's predictions for the same images."""
+    @property
+    def has_mean(self) -> bool:
+        """Return whether some model has a mean."""
+        return any(mean is not None for mean in self.means)
+
+    def value(self, index: int, name: str = MEAN) -> float | None:
+        """Return a value of the model with index `index`, or its mean; None if it has none."""
+        return self.means[index] if name == MEAN else self.values[index].get(name)
+
+    def interval(self, index: int, name: str = MEAN) -> Interval | None:
+        """Return the interval of a value; None if it has none."""
+        return self.intervals[index].get(name)
+
+    def cell(self, index: int, name: str = MEAN, *, with_ends: bool = True) -> Cell:
+        """Return a value for a table."""
+        return self.cell_of(self.value(index, name), self.interval(index, name) if with_ends else None)
+
+    def cell_of(self, value: float | None, ends: Interval | None = None) -> Cell:
+        """Return a value in the unit of the score for a table."""
+        return Cell(value, ends, f".{self.unit.digits}f", self.unit.factor, self.unit.sense)
+
+    def rank(self) -> list[int]:
+        """Return the indices of the models from the best mean to the worst, then those without one."""
+        return sorted(
+            range(len(self.means)),
+            key=lambda i: (self.means[i] is None, -self.unit.sense * (self.means[i] or 0)),
+        )
+
+    # --- intervals
+
+    @cached_property
+    def intervals(self) -> tuple[dict[str, Interval], ...]:
+        """Return for each model the intervals of its values and of `MEAN`."""
+        return tuple(self._find_intervals(i) if self.replicates else {} for i in range(len(self.means)))
+
+    def _find_intervals(self, index: int) -> dict[str, Interval]:
+        names = [*self.values[index], *[MEAN] * (self.means[index] is not None)]
+        if not names:
+            return {}
+        parts = [self.contribute(index, name) for name in names]
+        rows = np.stack([each.images for each in parts], axis=1)
+        least, most = np.transpose([each[1:3] for each in parts])
         differ = np.ptp(rows, axis=0) > _CONSTANT
-        if measure.is_own(self._models[index]):
-            # Divided by itself, nothing is left to chance.
-            return rows.mean(axis=0), rows.mean(axis=0)
-        if differ.any():
-            values = rows[:, differ].mean(axis=0)
-            influences = rows[:, differ] - values
-            if measure.formula.clean:
-                low[differ], high[differ] = studentised_interval(values, influences, self.replicates)
-            else:
-                low[differ], high[differ] = ratio_interval(values, influences)
-        return low, high
-
-    def _values(self, index: int, column: Column) -> _Values:
-        """Return what the images of a model contribute to a value."""
-        if not column.measure:
-            mistakes = self._models[index].mistakes[column.name]
-            return _Values(np.asarray(mistakes, np.float64), 0.0, 1.0)
-        measure, averaged = self._measures[column.measure]
-        if column.name == MEAN:
-            return self._average(index, measure, tuple(averaged))
-        return self._combine(index, measure, [column.name])
-
-    @cache  # noqa: B019 - as long as the report
-    def _average(self, index: int, measure: Measure, averaged: tuple[str, ...]) -> _Values:
-        """Return what the images contribute to a mean, which its interval and all differences need."""
-        return self._combine(index, measure, averaged)
-
-    def _combine(self, index: int, measure: Measure, names: Sequence[str]) -> _Values:
-        """Return what the images of a model contribute to the mean of some operations."""
-        contribute = measure.influences if measure.is_ratio else measure.contributions
-        images = [contribute(self._models[index], name) for name in names]
-        ends = np.mean([measure.contributions(self._extremes[index], name) for name in names], axis=0)
-        return _Values(np.mean(images, axis=0), float(ends.min()), float(ends.max()))
-
-    def interval(self, index: int, measure: str, name: str) -> Interval | None:
-        """Return the interval of a value of the model with index `index`; None if it has none."""
-        return self._intervals[index].get(Column(measure, name))
-
-    def mean_interval(self, index: int, folders: Sequence[str]) -> Interval:
-        """Return the interval of a model's mean error on some variants."""
-        rows = np.mean([self._models[index].mistakes[folder] for folder in folders], axis=0)
-        low, high = mean_interval(rows[:, None])
-        return Interval(float(low[0]), float(high[0]))
-
-    def method(self, measure: Measure) -> str:
-        """Return the name of the method of a measure's intervals."""
-        return WILSON if not measure.is_ratio else BOOTSTRAP_T if measure.formula.clean else RATIO
+        if parts[0].is_exact:
+            low = high = rows.mean(axis=0)
+        elif self.method == STRATIFIED:
+            truth = self.labels[index]
+            assert truth is not None
+            pairs = [stratified_interval(each.images, truth, *each[1:3]) for each in parts]
+            low, high = np.transpose(pairs)
+        else:
+            low, high = mean_interval(rows, least, most)
+            if self.method in (RATIO, BOOTSTRAP_T) and differ.any():
+                centre = rows[:, differ].mean(axis=0)
+                low[differ], high[differ] = (
+                    ratio_interval(centre, rows[:, differ] - centre)
+                    if self.method == RATIO
+                    else studentised_interval(centre, rows[:, differ] - centre, self.replicates)
+                )
+        ends = zip(names, low.tolist(), high.tolist(), strict=True)
+        return {name: Interval(*pair) for name, *pair in ends}
 
     # --- differences
 
-    def difference(self, index: int, other: int, column: Column) -> Interval:
+    def difference(self, index: int, other: int, name: str = MEAN) -> Interval:
         """Return the interval of a model's value minus another's, on the same images."""
-        own, base = self._values(index, column), self._values(other, column)
-        return Interval(*difference_interval(base.images, own.images, *own[1:]))
+        own, base = self.contribute(index, name), self.contribute(other, name)
+        return Interval(*difference_interval(base.images, own.images, own.least, own.most))
 
-    def margin(self, index: int, other: int, column: Column, least: float) -> float:
+    def margin(self, index: int, other: int, name: str, least: float) -> float:
         """Return the probability by chance that a value is more than `least` above another model's."""
-        own, base = self._values(index, column), self._values(other, column)
-        return margin_chance(base.images, own.images, least, *own[1:])
+        own, base = self.contribute(index, name), self.contribute(other, name)
+        return margin_chance(base.images, own.images, least, own.least, own.most)
 
-    def smallest_chance(self, index: int, column: Column, least: float, images: int) -> float:
+    def smallest_chance(self, index: int, name: str, least: float, images: int) -> float:
         """Return the smallest probability that `margin` can return for so many images."""
-        _, low, high = self._values(index, column)
+        _, low, high, _ = self.contribute(index, name)
         if least >= high - low:
             return 1.0
         return margin_chance(np.full(images, low), np.full(images, high), least, low, high)
 
-    def pairs(self, measure: Measure) -> NDArray[np.float64] | None:
-        """Return the intervals of the differences between the means of all models: (models, models, 2).
+    @property
+    def can_compare(self) -> bool:
+        """Return whether the differences of the means of models have intervals and tests."""
+        means = len(self.means) > 1 and None not in self.means
+        return means and self.replicates > 0 and self.method != STRATIFIED
 
-        None if the measure has no mean.
-        """
-        if not self._measures[measure.key][1]:
-            return None
-        column, count = Column(measure.key, MEAN), len(self._models)
-        values = [self._values(index, column) for index in range(count)]
+    @cached_property
+    def pairs(self) -> NDArray[np.float64]:
+        """Return the intervals of the differences between the means of all models: (models, models, 2)."""
+        count = len(self.means)
         found = np.zeros((count, count, 2))
         for index in range(count):
             for other in range(index):
-                own, base = values[index], values[other]
-                low, high = difference_interval(base.images, own.images, *own[1:])
+                low, high = self.difference(index, other)
                 found[index, other], found[other, index] = (low, high), (-high, -low)
         return found
 
-    @cache  # noqa: B019 - as long as the report
-    def chances(self, measure: Measure) -> list[list[float]]:
+    @cached_property
+    def chances(self) -> list[list[float]]:
         """Return for each model the probabilities by chance of the differences of all models from it.
 
         They are corrected by Holm's method for the number of other models.
         """
-        column, count = Column(measure.key, MEAN), len(self._models)
-        rows = np.stack([self._values(index, column).images for index in range(count)], axis=1)
+        count = len(self.means)
+        rows = np.stack([self.contribute(index, MEAN).images for index in range(count)], axis=1)
         raw = np.ones((count, count))
         for index in range(1, count):
             raw[index, :index] = raw[:index, index] = paired_chances(rows[:, :index], rows[:, index])
@@ -251,40 +280,61 @@ class Uncertainty:
             found.append([own.get(other, 1.0) for other in range(count)])
         return found
 
-    def operation_difference(self, measure: Measure, name: str) -> Interval | None:
-        """Return the interval of the second model's value minus the first's; None if one is missing."""
-        column = Column(measure.key, name)
-        return self.difference(1, 0, column) if all(column in own for own in self._intervals[:2]) else None
-
-    def differences(self) -> list[Difference]:
+    def list_differences(self, models: Sequence[ModelScores]) -> list[Difference]:
         """Return the differences of the means of all other models from those of the first."""
-        first, found = self._models[0], []
-        for measure, averaged in self._measures.values():
-            if not averaged or len(self._models) == 1:
-                continue
-            chances = self.chances(measure)[0]
-            for index, own in enumerate(self._models[1:], 1):
-                value = measure.average(own, averaged) - measure.average(first, averaged)
-                interval = self.difference(index, 0, Column(measure.key, MEAN))
-                found.append(Difference(own.model, first.model, measure.key, value, interval, chances[index]))
-        return found
+        if not self.can_compare:
+            return []
+        first, *others = ((model.model, mean or 0) for model, mean in zip(models, self.means, strict=True))
+        return [
+            Difference(name, first[0], self.key, mean - first[1], self.difference(at, 0), self.chances[0][at])
+            for at, (name, mean) in enumerate(others, 1)
+        ]
+
+    def plan_images(self, index: int, half_width: float) -> int:
+        """Return how many images determine the mean of a model to plus or minus `half_width`."""
+        images, least, most, _ = self.contribute(index, MEAN)
+        if np.ptp(images) < _CONSTANT:
+            return images_needed_at_border(half_width / (most - least))
+        return images_needed(images, half_width)
 
 
-def _name_ends(columns: Sequence[Column], low: Floats, high: Floats) -> dict[Column, Interval]:
-    pairs = zip(columns, low.tolist(), high.tolist(), strict=True)
-    return {column: Interval(*ends) for column, *ends in pairs}
+@dataclass(frozen=True)
+class ScoreGroup:
+    """The scores of the benchmark, or of another family of corruptions.
+
+    Attributes
+    ----------
+    name, title : str
+        Name of the family, empty for the benchmark.
+    scores : tuple of Score
+        The first has the values of the operations.
+    panels : mapping of str to tuple of str
+        The operations in the means that all models have, by category.
+    levels : tuple of float
+        The severities that errors are averaged over.
+    lacking : str
+        What the means lack, in brackets; empty if nothing.
+    notes : tuple of str
+        Reasons why some scores are missing.
+    """
+
+    name: str
+    title: str
+    scores: tuple[Score, ...]
+    panels: Mapping[str, tuple[str, ...]]
+    levels: tuple[float, ...]
+    lacking: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def error_interval(model: ModelScores, folders: Sequence[str]) -> Interval:
+    """Return the interval of a model's mean error on some variants."""
+    rows = np.mean([model.mistakes[folder] for folder in folders], axis=0)
+    low, high = mean_interval(rows[:, None])
+    return Interval(float(low[0]), float(high[0]))
 
 
 def warn_of_few(replicates: int) -> list[str]:
     """Return a warning about so few bootstrap samples that the ends of intervals are left to chance."""
     few = 0 < replicates < _FEWEST_REPLICATES
     return [f"{replicates} bootstrap samples are few: intervals vary by chance; take 1000"] * few
-
-
-def plan_images(model: ModelScores, measure: Measure, averaged: Sequence[str], half_width: float) -> int:
-    """Return how many images determine the mean of a measure to plus or minus `half_width`."""
-    rows = np.mean([measure.contributions(model, name) for name in averaged], axis=0)
-    if np.ptp(rows) < _CONSTANT:
-        ends = np.mean([measure.contributions(_take_extremes(model), name) for name in averaged], axis=0)
-        return images_needed_at_border(half_width / float(np.ptp(ends)))
-    return images_needed(rows, half_width)

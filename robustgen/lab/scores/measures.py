@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
@@ -12,11 +12,21 @@ import numpy as np
 from robustgen import metrics
 from robustgen.display.text import format_count
 from robustgen.errors import ConfigError, UnknownNameError
+from robustgen.lab.scores.intervals import (
+    BOOTSTRAP_T,
+    MEAN,
+    RATIO,
+    WILSON,
+    Contribution,
+    PublishedScore,
+    Score,
+    Unit,
+)
 from robustgen.lab.scores.results import ModelScores
 from robustgen.metrics import COMMON_CORRUPTIONS, COMMON_PERTURBATIONS
 from robustgen.metrics.classification import Floats
-from robustgen.metrics.corruption_errors import FORMULAS, Formula, read_published
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Kind
+from robustgen.metrics.corruption_errors import FORMULAS, LARGEST, Formula, read_published
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, Kind
 from robustgen.settings.yaml_files import read_yaml
 
 # --- baselines ------------------------------------------------------------------------------------
@@ -100,100 +110,108 @@ def _check_values(where: str, value: Any, *, mapping: bool) -> None:
 # --- measures -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Measure:
-    """A formula, applied to all models.
-
-    Attributes
-    ----------
-    formula : Formula
-    title : str
-        Title of its table.
-    divisors : dict of str to float
-        The baseline's value for each operation; 1 without normalisation.
-    values : tuple of dict
-        For each model, the value of each operation.
-    base : Baseline or None
-        The model whose values normalise it, if there is one.
-    """
-
-    formula: Formula
-    title: str
-    divisors: dict[str, float]
-    values: tuple[dict[str, float], ...]
-    base: Baseline | None = None
-
-    @property
-    def baseline(self) -> str | None:
-        """Return the name of the baseline, if there is one."""
-        return self.base.name if self.base else None
-
-    @property
-    def is_ratio(self) -> bool:
-        """Return whether it is divided by what a baseline does on the same images."""
-        return self.base is not None and self.base.images is not None
-
-    def is_own(self, model: ModelScores) -> bool:
-        """Return whether a model and the baseline make the same mistakes."""
-        assert self.base is not None and self.base.images is not None
-        base, quantity = self.base.images, self.formula.quantity
-        held = {"errors": "mistakes", "flip_probabilities": "flips", "top5_distances": "distances"}[quantity]
-        own, other = getattr(model, held), getattr(base, held)
-        return all(np.array_equal(each, other.get(name)) for name, each in own.items())
-
-    @cached_property
-    def key(self) -> str:
-        """Return its name in CSV and JSON."""
-        return self.formula.key
-
-    def contributions(self, model: ModelScores, name: str) -> Floats:
-        """Return the share of each image, sequence or sample of `model` in its value of an operation."""
-        values, clean = model.measured(self.formula, name)
-        return self.formula.combine(values, clean) / self.divisors[name]
-
-    def influences(self, model: ModelScores, name: str) -> Floats:
-        """Return values of images whose mean is the ratio, and which vary to first order as it does."""
-        assert self.base is not None and self.base.images is not None
-        own = self.contributions(model, name)
-        other = self.contributions(replace(self.base.images, levels=model.levels), name)
-        found: Floats = own - own.mean() * (other - 1)
-        return found
-
-    def average(self, model: ModelScores, names: Sequence[str]) -> float:
-        """Return the mean of a model's values over some operations."""
-        means = model.means
-        return float(np.mean([self.contributions(means, name) for name in names]))
-
-
 def make_measures(
-    models: Sequence[ModelScores], baseline: Baseline | None, partial: bool = False
-) -> list[Measure]:
-    """Return all measures for the scores of `models`, all of one benchmark.
+    models: Sequence[ModelScores],
+    baseline: Baseline | None,
+    partial: bool = False,
+    *,
+    common: Sequence[str] = COMMON_CORRUPTIONS,
+    replicates: int = 0,
+    published: Sequence["PublishedModel"] = (),
+) -> list[Score]:
+    """Return the scores of all formulas for `models`, all of one benchmark.
 
-    `partial` omits operations without a baseline value, also common ones.
+    `partial` omits operations without a baseline value, also common ones. Means are over the `common`
+    operations that all models have.
 
     Raises
     ------
     ArgumentError
         The baseline lacks a value, or contains one that cannot be a divisor.
     """
-    made = (_measure(formula, models, baseline or Baseline(""), partial) for formula in FORMULAS)
-    return [measure for measure in made if any(measure.values)]
+    base = baseline or Baseline("")
+    made = [_apply(formula, models, base, partial, common) for formula in FORMULAS]
+    return [
+        replace(
+            score,
+            replicates=replicates,
+            published=tuple(each.score(formula, baseline, score.names) for each in published),
+        )
+        for formula, score in zip(FORMULAS, made, strict=True)
+        if any(score.values)
+    ]
 
 
-def _measure(formula: Formula, models: Sequence[ModelScores], baseline: Baseline, partial: bool) -> Measure:
-    reduced = [model.means for model in models]
-    names = [_select(formula, model, baseline, partial) for model in models]
-    of_baseline = getattr(baseline, formula.quantity)
-    every = dict.fromkeys(name for own in names for name in own)
-    divisors = {name: formula.divisor(name, of_baseline, baseline.clean_error) for name in every}
-    title = formula.title.format(baseline.name if formula.normalised else models[0].describe_levels())
-    measure = Measure(formula, title, divisors, (), baseline if formula.normalised else None)
+def _apply(
+    formula: Formula, models: Sequence[ModelScores], baseline: Baseline, partial: bool, common: Sequence[str]
+) -> Score:
+    """Return a formula's values of all models, each image's share in them, and the means."""
+    chosen = [_select(formula, model, baseline, partial) for model in models]
+    of_baseline, images = getattr(baseline, formula.quantity), baseline.images if formula.normalised else None
+    divisors = {
+        name: formula.divisor(name, of_baseline, baseline.clean_error)
+        for name in dict.fromkeys(name for own in chosen for name in own)
+    }
+    averaged = tuple(name for name in common if all(name in own for own in chosen))
+
+    def divide(model: ModelScores, name: str) -> Floats:
+        """Return the share of each image, sequence or sample of `model` in its value of an operation."""
+        values, clean = model.measured(formula, name)
+        return formula.combine(values, clean) / divisors[name]
+
+    def influence(model: ModelScores, name: str) -> Floats:
+        """Return values of images whose mean is the ratio, and which vary to first order as it does."""
+        own = divide(model, name)
+        if images is None:
+            return own
+        found: Floats = own - own.mean() * (divide(replace(images, levels=model.levels), name) - 1)
+        return found
+
+    def combine(index: int, names: Sequence[str]) -> Contribution:
+        model = models[index]
+        ends = np.mean([divide(_take_extremes(model, name), name) for name in names], axis=0)
+        rows = np.mean([influence(model, name) for name in names], axis=0)
+        return Contribution(rows, float(ends.min()), float(ends.max()), is_own(index))
+
+    @cache
+    def is_own(index: int) -> bool:
+        """Return whether a model and the baseline make the same mistakes."""
+        held = {"errors": "mistakes", "flip_probabilities": "flips", "top5_distances": "distances"}
+        quantity = held[formula.quantity]
+        own, other = getattr(models[index], quantity), getattr(images, quantity, {})
+        return bool(images) and all(np.array_equal(each, other.get(name, ())) for name, each in own.items())
+
+    # All intervals and differences need the means.
+    average = cache(lambda index: combine(index, averaged))
     values = tuple(
-        {name: float(measure.contributions(model, name)) for name in own}
-        for model, own in zip(reduced, names, strict=True)
+        {name: float(divide(model.means, name)) for name in own}
+        for model, own in zip(models, chosen, strict=True)
     )
-    return replace(measure, values=values)
+    return Score(
+        formula.key,
+        formula.mean if averaged == (*common,) else f"{formula.symbol} ({len(averaged)}/{len(common)})",
+        Unit(formula.factor, formula.digits),
+        averaged,
+        values,
+        tuple(float(np.mean([row[name] for name in averaged])) if averaged else None for row in values),
+        lambda index, name: average(index) if name == MEAN else combine(index, [name]),
+        title=formula.title.format(baseline.name if formula.normalised else models[0].describe_levels()),
+        symbol=formula.symbol,
+        base=baseline.name if formula.normalised else "",
+        method=WILSON if images is None else BOOTSTRAP_T if formula.clean else RATIO,
+    )
+
+
+_SEQUENCES: Final = ("flip_probabilities", "top5_distances")
+
+
+def _take_extremes(model: ModelScores, name: str) -> ModelScores:
+    """Return the scores with the extreme values of images on an operation in place of the images."""
+    # Relative scores are smallest where the clean error is largest.
+    folders = [IMAGENET_C.variant(name, level).folder for level in model.levels]
+    mistakes = {folder: np.array([0, 1, 0, 1]) for folder in folders} | {CLEAN: np.array([0, 1, 1, 0])}
+    flips, distances = ({name: np.array([0, LARGEST[each], 0, LARGEST[each]])} for each in _SEQUENCES)
+    return replace(model, mistakes=mistakes, flips=flips, distances=distances)
 
 
 def _select(formula: Formula, model: ModelScores, baseline: Baseline, partial: bool) -> list[str]:
@@ -261,9 +279,16 @@ class PublishedModel:
         """Return the top-1 error on clean images."""
         return self.content.get("clean_error")
 
-    def values(self, measure: Measure, baseline: Baseline | None) -> dict[str, float]:
-        """Return the values of a measure by operation, as published or from published errors."""
-        formula = measure.formula
+    def score(self, formula: Formula, baseline: Baseline | None, names: Sequence[str]) -> PublishedScore:
+        """Return a formula's values, as published or from published errors, and their mean over `names`."""
+        values = self._list_values(formula, baseline)
+        printed = self.content.get("scores", {}).get(formula.key)
+        if printed and _is_alexnet(baseline) and len(names) == len(printed["values"] or names):
+            return PublishedScore(self.model, float(printed["mean"]), values)
+        known = names and {*names} <= values.keys()
+        return PublishedScore(self.model, fmean(values[name] for name in names) if known else None, values)
+
+    def _list_values(self, formula: Formula, baseline: Baseline | None) -> dict[str, float]:
         printed = self.content.get("scores", {}).get(formula.key)
         if printed:
             return dict(printed["values"]) if _is_alexnet(baseline) else {}
@@ -278,14 +303,6 @@ class PublishedModel:
             / formula.divisor(name, base, clean)
             for name in names
         }
-
-    def mean(self, measure: Measure, baseline: Baseline | None, names: Sequence[str]) -> float | None:
-        """Return the published mean of a measure, or that of its values over `names`."""
-        printed = self.content.get("scores", {}).get(measure.formula.key)
-        if printed and _is_alexnet(baseline) and len(names) == len(printed["values"] or names):
-            return float(printed["mean"])
-        values = self.values(measure, baseline)
-        return fmean(values[name] for name in names) if names and {*names} <= values.keys() else None
 
 
 def _is_alexnet(baseline: Baseline | None) -> bool:

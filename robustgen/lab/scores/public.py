@@ -12,8 +12,7 @@ from robustgen.display.text import format_count, format_tables
 from robustgen.errors import ArgumentError, MissingDependencyError, UnknownNameError
 from robustgen.files.storage.local import TemporaryFolder
 from robustgen.lab.evaluation.predictions import EvaluateResult
-from robustgen.lab.scores.intervals import MEAN, Interval
-from robustgen.lab.scores.measures import Measure
+from robustgen.lab.scores.intervals import MEAN, Interval, Score
 from robustgen.lab.scores.score_page import write_page
 from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.lab.scores.scoring import PictureSet
@@ -98,13 +97,13 @@ class Scores:
         self.models: tuple[str, ...] = tuple(each.model for each in report.models)
         self.predictions: tuple[str, ...] = tuple(map(str, predictions))
         self.baseline: str | None = report.baseline.name if report.baseline else None
-        self.images: int = report.models[0].count
+        self.images: int = report.count
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """Return notes for readers, such as what the models were given, and the images that failed."""
         place = f"{self._folder.path}/" if self._folder else ""
-        notes = (each.replace(place, "") for each in [*self._report.inputs, *self._report.all_notes])
+        notes = (each.replace(place, "") for each in [*self._report.inputs, *self._report.notes])
         failed, noun = (self.run.failures, self.run.source_noun) if self.run else ({}, "")
         told = [f"{format_count(len(failed), noun)} could not be made: {', '.join(sorted(failed))}"]
         return (*notes, *told * bool(failed), *(self.run.remarks if self.run else ()))
@@ -124,7 +123,7 @@ class Scores:
         """
         key = "corruption_error" if self.baseline else "error"
         found, common = self.mean(key), self._report.benchmark.common
-        used = self._report.averaged(self._find_measure(key))
+        used = self._find_measure(key).names
         if used != common or not self._report.models[0].complete:
             count = f"{len(common)} corruptions at five severities, these scores {len(used)}"
             raise ArgumentError(f"mCE is a mean over {count}: use mean({key!r})")
@@ -146,10 +145,7 @@ class Scores:
         ArgumentError
             There is no such mean or model; the message says which there are.
         """
-        index = self._find_model(model)
-        found = self._report.mean(self._find_measure(measure), self._report.models[index])
-        if found is None and measure == "error" and len(self._report.families) == 1:
-            found = self._report.families[0].mean(index)
+        found = self._find_mean(measure).means[self._find_model(model)]
         if found is None:
             operations = f"common {self._report.benchmark.operation}s"
             raise ArgumentError(f"{measure} has no mean, because the models share none of the {operations}")
@@ -164,11 +160,8 @@ class Scores:
 
     def interval(self, measure: str, name: str = MEAN, model: str | None = None) -> Interval | None:
         """Return the 95 % interval of a value, or of a mean as `mean` finds it; None if it has none."""
-        index, key = self._find_model(model), self._find_measure(measure).key
-        found = self._report.interval(index, key, name)
-        if found is None and (key, name) == ("error", MEAN) and len(self._report.families) == 1:
-            found = self._report.family_interval(index, 0)
-        return found
+        score = self._find_mean(measure) if name == MEAN else self._find_measure(measure)
+        return score.interval(self._find_model(model), name)
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -278,7 +271,12 @@ class Scores:
             raise UnknownNameError("model", name, self.models)
         return self.models.index(name)
 
-    def _find_measure(self, key: str) -> Measure:
+    def _find_mean(self, key: str) -> Score:
+        """Return the measure, or if its error has no mean, the mean error of the only other family."""
+        score, families = self._find_measure(key), [each for each in self._report.groups if each.name]
+        return families[0].scores[0] if key == "error" and not score.names and len(families) == 1 else score
+
+    def _find_measure(self, key: str) -> Score:
         measures = {measure.key: measure for measure in self._report.measures}
         if key not in measures:
             raise UnknownNameError("measure", key, measures)
@@ -287,8 +285,8 @@ class Scores:
     def _make_row(self, index: int, name: str) -> Row:
         model = self._report.models[index]
         values = {m.key: m.values[index][name] for m in self._report.measures if name in m.values[index]}
-        intervals = {key: self._report.interval(index, key, name) for key in values}
-        known = {key: interval for key, interval in intervals.items() if interval}
+        measures = self._report.measures
+        known = {m.key: ends for m in measures if (ends := m.interval(index, name))}
         return Row(model.model, name, values, known, model.severities.get(name, {}))
 
     def _flatten(self, row: Row) -> dict[str, Any]:

@@ -21,9 +21,9 @@ from robustgen.display.charts import (
 )
 from robustgen.display.text import format_count, format_name
 from robustgen.errors import ConfigError, UnknownNameError
-from robustgen.lab.scores.intervals import MEAN
+from robustgen.lab.scores.intervals import MEAN, Score, error_interval
 from robustgen.lab.scores.results import ModelScores
-from robustgen.lab.scores.scoreboard import Scoreboard, name_mean
+from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 from robustgen.settings.scoring import ChartForm
 
@@ -83,21 +83,9 @@ def plot(report: Scoreboard, path: Path, form: ChartForm) -> list[str]:
     return [f"{path}: {chart.sentence}{more}"] * bool(chart.sentence)
 
 
-def rank_models(report: Scoreboard) -> list[int]:
-    """Return the indices of the models from the lowest mean up, which decides their looks in all charts."""
-    averaged = [measure for measure in report.measures if report.averaged(measure)]
-
-    def mean(index: int) -> float:
-        if averaged:
-            return report.mean(averaged[0], report.models[index]) or 0
-        return report.families[0].mean(index) if report.families else 0
-
-    return sorted(range(len(report.models)), key=mean)
-
-
 def _choose_models(report: Scoreboard, names: Sequence[str], most: int) -> tuple[list[int], str]:
     """Return the indices of the models to draw, the best first, and a sentence on those that are left out."""
-    ranked, known = rank_models(report), [model.model for model in report.models]
+    ranked, known = report.leading.rank(), [model.model for model in report.models]
     for name in names:
         if name not in known:
             raise UnknownNameError("model", name, known)
@@ -108,9 +96,8 @@ def _choose_models(report: Scoreboard, names: Sequence[str], most: int) -> tuple
         return named, ""
     if names:
         return named, f"{len(named)} of {format_count(len(ranked), 'model')}, as named"
-    averaged = [measure for measure in report.measures if report.averaged(measure)]
-    mean = name_mean(report, averaged[0]) if averaged else "mean error"
-    return named, f"the {len(named)} of {format_count(len(ranked), 'model')} with the lowest {mean}"
+    head = report.leading.head if not report.leading.group else "mean error"
+    return named, f"the {len(named)} of {format_count(len(ranked), 'model')} with the lowest {head}"
 
 
 # --- error against severity -----------------------------------------------------------------------
@@ -131,8 +118,8 @@ def _list_groups(report: Scoreboard, models: Sequence[ModelScores]) -> list[_Gro
         shared = tuple(name for name in names if all(name in model.errors for model in models))
         part = f" ({len(shared)} of {len(names)})" * (len(shared) < len(names))
         groups.append(_Group(f"{title.title()}{part}", shared, models[0].levels))
-    for family in report.families:
-        groups.append(_Group(family.title, family.names, family.levels))
+    for each in (group for group in report.groups if group.name):
+        groups += [_Group(title, names, each.levels) for title, names in each.panels.items()]
     return [group for group in groups if group.names and group.levels]
 
 
@@ -141,12 +128,10 @@ def _measure_curve(
 ) -> list[Point]:
     """Return the mean error of some corruptions in %, clean and at each severity."""
     model = report.models[index]
-    points = (
-        [] if model.clean_error is None else [Point(model.clean_error, report.interval(index, "", "clean"))]
-    )
+    points = [] if model.clean_error is None else [Point(model.clean_error, report.clean.interval(index))]
     for level in levels:
         folders = [IMAGENET_C.variant(name, level).folder for name in names]
-        interval = report.uncertainty.mean_interval(index, folders) if report.uncertainty else None
+        interval = error_interval(model, folders) if report.replicates else None
         points.append(Point(fmean(model.severities[name][level] for name in names), interval))
     return [point.scale(100) for point in points]
 
@@ -160,7 +145,7 @@ def _plot_curves(report: Scoreboard, path: Path, width: float, chart: ChartConte
     most = 1 + max(len(group.names) for group in groups)
     height = measure_panels(len(groups), width, most if alone else 0)
     ticks = ["clean"] * (models[0].clean_error is not None)
-    label = "\n".join(["Top-1 error in %", *[_INTERVALS] * bool(report.uncertainty)])
+    label = "\n".join(["Top-1 error in %", *[_INTERVALS] * bool(report.replicates)])
 
     def draw(figure: Any) -> None:
         panels = [*figure.subplots(rows, columns, sharey=True, squeeze=False).flat]
@@ -207,52 +192,24 @@ class _Section(NamedTuple):
     border: float | None
 
 
-def _list_sections(report: Scoreboard, indices: Sequence[int]) -> list[_Section]:
-    measures = [measure for measure in report.measures if report.averaged(measure)]
-    return [
-        *(_list_rows(report, measure, indices) for measure in measures[:1]),
-        *(_list_family(report, place, indices) for place in range(len(report.families))),
-    ]
+def _list_section(report: Scoreboard, score: Score, indices: Sequence[int]) -> _Section:
+    """Return the mean of a score and its values."""
 
+    def point(index: int, name: str) -> Point | None:
+        value, factor = score.value(index, name), score.unit.factor
+        return None if value is None else Point(value, score.interval(index, name)).scale(factor)
 
-def _list_rows(report: Scoreboard, measure: Any, indices: Sequence[int]) -> _Section:
-    """Return the mean of a measure and its values of the benchmark's operations."""
-    factor = measure.formula.factor
-    means = [
-        Point(
-            measure.average(report.models[i], report.averaged(measure)), report.interval(i, measure.key, MEAN)
-        )
-        for i in indices
-    ]
-    rows = [_Row(name_mean(report, measure), [point.scale(factor) for point in means])]
-    for name in report.benchmark.common:
-        points = [
-            Point(values[name], report.interval(i, measure.key, name)).scale(factor)
-            if name in values
-            else None
-            for i, values in ((i, measure.values[i]) for i in indices)
-        ]
-        rows += [_Row(format_name(name), points)] * any(points)
-    return _Section(measure.title, rows, factor if measure.formula.normalised else None)
-
-
-def _list_family(report: Scoreboard, place: int, indices: Sequence[int]) -> _Section:
-    """Return the mean error and the errors of another family."""
-    family = report.families[place]
-    rows = [
-        _Row("mean", [Point(family.mean(i), report.family_interval(i, place)).scale(100) for i in indices])
-    ]
-    for name in family.names:
-        points: list[Point | None] = [
-            Point(family.errors[i][name], report.family_interval(i, place, name)).scale(100) for i in indices
-        ]
-        rows.append(_Row(_shorten_name(name), points))
-    return _Section(f"{family.title}: top-1 error in %", rows, None)
+    names = score.names if score.group else report.benchmark.common
+    rows = [_Row(score.head, [point(i, MEAN) for i in indices])] * score.has_mean
+    rows += [_Row(_shorten_name(name), [point(i, name) for i in indices]) for name in names]
+    return _Section(
+        score.title, [row for row in rows if any(row.points)], score.unit.factor if score.base else None
+    )
 
 
 def _plot_dots(report: Scoreboard, path: Path, width: float, chart: ChartContent) -> None:
     indices = chart.indices
-    sections = _list_sections(report, indices)
+    sections = [_list_section(report, group.scores[0], indices) for group in report.groups]
     names = [report.models[index].model for index in indices]
     row = 0.15 + 0.0125 * len(names)
     heights = [row * len(section.rows) + _AXIS for section in sections]
@@ -263,7 +220,7 @@ def _plot_dots(report: Scoreboard, path: Path, width: float, chart: ChartContent
         panels = figure.subplots(len(sections), 1, squeeze=False, height_ratios=heights).flat
         for axes, section in zip(panels, sections, strict=True):
             handles = _draw_section(axes, section, len(names))
-            end = f",{gap}{_INTERVALS}" * bool(report.uncertainty)
+            end = f",{gap}{_INTERVALS}" * bool(report.replicates)
             axes.set_xlabel(f"{section.unit}{end}", wrap=True)
         if len(names) > 1:
             add_legend(figure, handles, names, chart.sentence)

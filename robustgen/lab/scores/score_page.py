@@ -15,12 +15,12 @@ from robustgen.display.text import format_count
 from robustgen.files.storage import is_url, open_store, save
 from robustgen.lab.evaluation.predictions import PredictionFile, Predictions, open_predictions, prefix_errors
 from robustgen.lab.scores.gates import NO_EVIDENCE, Evidence
-from robustgen.lab.scores.intervals import MEAN
-from robustgen.lab.scores.measures import Measure, PublishedModel, describe_differences, read_models
+from robustgen.lab.scores.intervals import Score
+from robustgen.lab.scores.measures import describe_differences, read_models
 from robustgen.lab.scores.results import FILES_AHEAD, ModelScores, flip_curves
 from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.lab.scores.scoring import PictureSet
-from robustgen.lab.scores.text_forms import head_of, list_family_tables
+from robustgen.lab.scores.text_forms import head_of, list_group_tables
 from robustgen.metrics import brier_scores, rms_calibration_error, softmax
 from robustgen.metrics.classification import Floats
 from robustgen.metrics.corruption_errors import ERROR
@@ -273,10 +273,11 @@ def write_page(
         assert model.model == entry["name"]
     gallery = None
     if dataset and report.kind == "c":
-        gallery = _choose_gallery(report, dataset, open_predictions(folders[0]).keys)
+        ranked = [report.models[index] for index in report.leading.rank()]
+        gallery = choose_images(ranked, dataset, open_predictions(folders[0]).keys)
     sources = data["sources"]
     data["sources"] = _name_models(report, folders, sources)
-    every = [note for note in (*report.inputs, *report.all_notes) if note not in sources]
+    every = [note for note in (*report.inputs, *report.notes) if note not in sources]
     notes = _name_models(report, folders, every)
     context = {
         "lead": _lead(report),
@@ -285,8 +286,8 @@ def write_page(
         "colours": COLOURS,
         # In widths of the line, which is two pixels wide.
         "dashes": [" ".join(f"{2 * length:g}" for length in dashes) for dashes in DASHES],
-        "families": [*list_family_tables(report)],
-        "intervals": report.uncertainty,
+        "families": [t for group in report.groups if group.name for t in list_group_tables(report, group)],
+        "intervals": report.replicates,
         "conditions": evidence.list_tables(),
     }
     page = render_page("scores.html", data=data, gallery=gallery, **context)
@@ -303,20 +304,10 @@ def _name_models(report: Scoreboard, folders: Sequence[str | Path], notes: Seque
 
 
 def _lead(report: Scoreboard) -> str:
-    count = format_count(report.models[0].count, report.benchmark.noun)
-    base = f", normalised by {report.baseline.name}" if report.baseline else ""
-    models = format_count(len(report.models), "model")
-    measured = any(report.averaged(measure) for measure in report.measures)
-    titles = [report.benchmark.title] * (measured or not report.families) + [
-        family.title for family in report.families
-    ]
-    return f"{models} on {', '.join(titles)}, {count}{base if measured else ''}"
-
-
-def _choose_gallery(report: Scoreboard, dataset: PictureSet, keys: Sequence[str]) -> Gallery:
-    averaged = [measure for measure in report.measures if report.averaged(measure)]
-    ranked = sorted(report.models, key=lambda model: (averaged and report.mean(averaged[0], model)) or 0)
-    return choose_images(ranked, dataset, keys)
+    base = f", normalised by {report.baseline.name}" if report.baseline and not report.leading.group else ""
+    titles = ", ".join(group.title for group in report.groups)
+    count = format_count(report.count, report.benchmark.noun)
+    return f"{format_count(len(report.models), 'model')} on {titles}, {count}{base}"
 
 
 # --- data ----------------------------------------------------------------------------------------
@@ -324,76 +315,69 @@ def _choose_gallery(report: Scoreboard, dataset: PictureSet, keys: Sequence[str]
 
 def collect_data(report: Scoreboard) -> dict[str, Any]:
     """Return all scores on the page, for JSON."""
-    names = list(dict.fromkeys(name for measure in report.measures for name in report.names(measure)))
-    there = {name for measure in report.measures for row in measure.values for name in row}
+    names = list(dict.fromkeys(name for score in report.measures for name in report.names(score)))
+    there = {name for score in report.measures for row in score.values for name in row}
     names = [name for name in names if name in there]
     categories = {name: key for key, own in report.benchmark.categories.items() for name in own}
     models = [_describe_model(report, index, names) for index in range(len(report.models))]
+    compared = [score for score in report.measures if score.can_compare]
     return {
         "kind": report.kind,
         "title": report.benchmark.title,
         "baseline": report.baseline.name if report.baseline else None,
-        "images": report.models[0].count,
+        "images": report.count,
         "levels": [*report.models[0].levels],
         "operations": [
             {"name": name, "head": head_of(name), "category": categories.get(name, "in no mean")}
             for name in names
         ],
-        "measures": [_describe_measure(report, measure) for measure in report.measures],
-        "models": models + [_describe_published(report, each, names) for each in report.published],
-        "sources": describe_differences(report.published, report.kind, report.models[0].count, report.origin),
-        "pairs": _describe_pairs(report),
-        "chances": _describe_chances(report),
+        "measures": [
+            {"key": score.key, "title": score.title, "mean": score.head, "over": len(score.names)}
+            | {**score.unit._asdict(), "normalised": bool(score.base)}
+            for score in report.measures
+        ],
+        "models": models + [_describe_published(report, at, names) for at in range(len(report.published))],
+        "sources": describe_differences(report.published, report.kind, report.count, report.origin),
+        "pairs": {score.key: _shorten(score.pairs.tolist()) for score in compared},
+        "chances": {score.key: _shorten(score.chances) for score in compared},
         "tooFew": report.has_too_few,
-        "gain": _describe_gain(report, names),
+        "gain": {score.key: _describe_gain(score, names) for score in compared if len(report.models) == 2},
         "line": _fit_line(report),
-    }
-
-
-def _describe_measure(report: Scoreboard, measure: Measure) -> dict[str, Any]:
-    formula = measure.formula
-    return {
-        "key": measure.key,
-        "title": measure.title,
-        "mean": formula.mean,
-        "over": len(report.averaged(measure)),
-        "factor": formula.factor,
-        "digits": formula.digits,
-        "normalised": formula.normalised,
     }
 
 
 def _describe_model(report: Scoreboard, index: int, names: Sequence[str]) -> dict[str, Any]:
     model = report.models[index]
-    measures = {}
-    for measure in report.measures:
-        values = measure.values[index]
-        measures[measure.key] = {
-            "mean": _shorten(report.mean(measure, model)),
-            "interval": _shorten(report.interval(index, measure.key, MEAN)),
-            "values": [_shorten(values.get(name)) for name in names],
-            "intervals": [_shorten(report.interval(index, measure.key, name)) for name in names],
+    measures = {
+        score.key: {
+            "mean": score.means[index],
+            "interval": score.interval(index),
+            "values": [score.value(index, name) for name in names],
+            "intervals": [score.interval(index, name) for name in names],
         }
-    return {
-        "name": model.model,
-        "clean": _shorten(model.clean_error),
-        "cleanInterval": _shorten(report.interval(index, "", CLEAN)),
-        "measures": measures,
-        "errors": [_shorten(model.errors.get(name)) for name in names] if report.kind == "c" else None,
+        for score in report.measures
     }
+    described = {
+        "name": model.model,
+        "clean": model.clean_error,
+        "cleanInterval": report.clean.interval(index),
+        "measures": measures,
+        "errors": [model.errors.get(name) for name in names] if report.kind == "c" else None,
+    }
+    return {key: _shorten(each) for key, each in described.items()}
 
 
-def _describe_published(report: Scoreboard, model: PublishedModel, names: Sequence[str]) -> dict[str, Any]:
-    measures = {}
-    for measure in report.measures:
-        values = model.values(measure, report.baseline)
-        mean = model.mean(measure, report.baseline, report.averaged(measure))
-        measures[measure.key] = {
-            "mean": _shorten(mean),
+def _describe_published(report: Scoreboard, place: int, names: Sequence[str]) -> dict[str, Any]:
+    model = report.published[place]
+    measures = {
+        score.key: {
+            "mean": _shorten(score.published[place].mean),
             "interval": None,
-            "values": [_shorten(values.get(name)) for name in names],
+            "values": [_shorten(score.published[place].values.get(name)) for name in names],
             "intervals": [None] * len(names),
         }
+        for score in report.measures
+    }
     errors = model.content.get("errors", {})
     lists = [errors[name] if isinstance(errors.get(name), list) else None for name in names]
     return {
@@ -406,44 +390,22 @@ def _describe_published(report: Scoreboard, model: PublishedModel, names: Sequen
     }
 
 
-def _describe_pairs(report: Scoreboard) -> dict[str, Any]:
-    """Return for each measure the intervals of the differences of all pairs of means."""
-    if not report.uncertainty or len(report.models) < 2:
-        return {}
-    found = {measure.key: report.uncertainty.pairs(measure) for measure in report.measures}
-    return {key: _shorten(each.tolist()) for key, each in found.items() if each is not None}
-
-
-def _describe_chances(report: Scoreboard) -> dict[str, Any]:
-    """Return for each measure the corrected chances of the differences of all models from each."""
-    if not report.uncertainty or len(report.models) < 2:
-        return {}
-    measures = [measure for measure in report.measures if report.averaged(measure)]
-    return {measure.key: _shorten(report.uncertainty.chances(measure)) for measure in measures}
-
-
-def _describe_gain(report: Scoreboard, names: Sequence[str]) -> dict[str, Any]:
+def _describe_gain(score: Score, names: Sequence[str]) -> list[Any]:
     """Return for two models the intervals of their differences by operation."""
-    if not report.uncertainty or len(report.models) != 2:
-        return {}
-    return {
-        measure.key: [_shorten(report.uncertainty.operation_difference(measure, name)) for name in names]
-        for measure in report.measures
-    }
+    shared = {*score.values[0]} & {*score.values[1]}
+    return [_shorten(score.difference(1, 0, name)) if name in shared else None for name in names]
 
 
 def _fit_line(report: Scoreboard) -> dict[str, Any] | None:
     """Return the line of mean error against clean error, fitted to these models, or to published ones."""
-    measure = next((each for each in report.measures if each.formula == ERROR), None)
-    if measure is None or report.kind == "p":
+    score = next((each for each in report.measures if each.key == ERROR.key and each.names), None)
+    if score is None:
         return None
-    names = report.averaged(measure)
-    points: list[tuple[float | None, float | None]]
-    points = [(m.clean_error, report.mean(measure, m)) for m in report.models if m.clean_error is not None]
+    points = [*zip(report.clean.means, score.means, strict=True)]
     source = f"these {len(points)} models"
-    if len(points) < _FEWEST_FOR_LINE and report.baseline and names == report.benchmark.common:
+    if len(points) < _FEWEST_FOR_LINE and report.baseline and score.names == report.benchmark.common:
         known = [each for each in read_models("c") if each.table.title.startswith("RobustBench")]
-        points = [(each.clean_error, each.mean(measure, report.baseline, names)) for each in known]
+        points = [(each.clean_error, each.score(ERROR, report.baseline, score.names).mean) for each in known]
         source = f"the {len(points)} models of RobustBench's table (its 5000 images)"
     pairs = np.array([pair for pair in points if None not in pair], np.float64)
     if len(pairs) < _FEWEST_FOR_LINE or np.ptp(pairs[:, 0]) < 1e-6:

@@ -1,24 +1,28 @@
 """Comparison of models: all values of the tables of the papers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from robustgen.display.text import format_count
-from robustgen.lab.scores.family_means import FamilyMean, compute_family_means
+from robustgen.lab.scores.family_means import list_families
 from robustgen.lab.scores.intervals import (
     FEW_IMAGES,
     SIGNIFICANT,
+    Contribution,
     Difference,
-    Interval,
-    Uncertainty,
+    Score,
+    ScoreGroup,
+    Unit,
     warn_of_few,
 )
-from robustgen.lab.scores.measures import Baseline, Measure, PublishedModel, make_measures
+from robustgen.lab.scores.measures import Baseline, PublishedModel, describe_differences, make_measures
 from robustgen.lab.scores.results import ModelScores
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, IMAGENET_C, TITLES, Benchmark, Kind
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Benchmark, Kind
 
 
 @dataclass(frozen=True)
@@ -30,8 +34,8 @@ class Scoreboard:
     models : list of ModelScores
     baseline : Baseline or None
     difficulty : int
-    notes : list of str
-        Notes for readers of the tables.
+    remarks : sequence of str
+        Notes for readers of the tables, in addition to those that follow from the scores.
     replicates : int
         Bootstrap samples of what is resampled; 0 for no intervals.
     partial : bool
@@ -50,10 +54,11 @@ class Scoreboard:
         Whether to compare with published values.
     """
 
-    models: list[ModelScores]
-    baseline: Baseline | None
-    difficulty: int
-    notes: list[str]
+    models: Sequence[ModelScores]
+    baseline: Baseline | None = None
+    _: KW_ONLY
+    difficulty: int = 1
+    remarks: Sequence[str] = ()
     replicates: int = 1000
     partial: bool = False
     published: Sequence[PublishedModel] = ()
@@ -69,24 +74,32 @@ class Scoreboard:
         return self.models[0].kind
 
     @property
+    def count(self) -> int:
+        """Return the number of images or sequences."""
+        return self.models[0].count
+
+    @property
     def settings(self) -> Mapping[str, Any]:
         """Return the content of `predictions.json` of the first model; empty without this file."""
         return self.models[0].settings
 
     @property
-    def all_notes(self) -> list[str]:
-        """Return the notes for readers of the tables, also those on the intervals."""
-        told = format_count(self.models[0].count, self.benchmark.noun)
+    def notes(self) -> list[str]:
+        """Return the notes for readers of the tables, also those on published values and intervals."""
+        told = format_count(self.count, self.benchmark.noun)
         few = f"{told}: so few that intervals are wide, and those of means only approximate"
         too_few = f"too few to tell the models apart ({told}): no difference could be significant"
-        is_few = self.replicates > 0 and self.models[0].count < FEW_IMAGES
-        return [*self.notes, *[few] * is_few, *[too_few] * self.has_too_few, *warn_of_few(self.replicates)]
+        is_few = self.replicates > 0 and self.count < FEW_IMAGES
+        sources = describe_differences(self.published, self.kind, self.count, self.origin)
+        lacking = [note for group in self.groups for note in group.notes]
+        more = [*[few] * is_few, *[too_few] * self.has_too_few, *warn_of_few(self.replicates)]
+        return [*self.remarks, *sources, *lacking, *more]
 
     @property
     def has_too_few(self) -> bool:
         """Return whether the images are too few for any difference of models to be significant."""
         comparisons = (len(self.models) - 1) * (self.replicates > 0)
-        return comparisons * 2.0 ** (1 - self.models[0].count) >= SIGNIFICANT
+        return comparisons * 2.0 ** (1 - self.count) >= SIGNIFICANT
 
     @property
     def benchmark(self) -> Benchmark:
@@ -94,60 +107,67 @@ class Scoreboard:
         return TITLES.get(str(self.settings.get("title")), BENCHMARKS[self.kind])
 
     @cached_property
-    def measures(self) -> list[Measure]:
-        """Return the measures that are possible for the scores."""
-        return make_measures(self.models, self.baseline, self.partial)
+    def clean(self) -> Score:
+        """Return the top-1 error on the clean images."""
+        return Score(
+            "clean_error",
+            "Clean",
+            Unit(),
+            (),
+            tuple({} for _ in self.models),
+            tuple(model.clean_error for model in self.models),
+            lambda index, _: Contribution(np.asarray(self.models[index].mistakes[CLEAN], np.float64), 0, 1),
+            self.replicates,
+        )
 
     @cached_property
-    def families(self) -> list[FamilyMean]:
-        """Return the means of other families of corruptions, if all of their severities exist."""
+    def measures(self) -> list[Score]:
+        """Return the benchmark's scores that are possible."""
+        return make_measures(
+            self.models,
+            self.baseline,
+            self.partial,
+            common=self.benchmark.common,
+            replicates=self.replicates,
+            published=self.published,
+        )
+
+    @cached_property
+    def groups(self) -> list[ScoreGroup]:
+        """Return the scores that have means: the benchmark's, and those of other families.
+
+        The scores of sets without any mean are the benchmark's.
+        """
         edition = str(self.settings.get("edition") or "")
-        if self.kind == "p":
-            return []
         # Clips have further scores, which include ImageNet-C's corruptions.
         apart = IMAGENET_C.names if self.benchmark is IMAGENET_C else ()
-        return compute_family_means(self.models, edition, lambda: self.uncertainty, apart=apart)
+        families = list_families(self.models, edition, self.replicates, apart) if self.kind == "c" else []
+        own = [each for each in self.measures if each.names] or ([] if families else self.measures)
+        if not own:
+            return families
+        categories, used, common = self.benchmark.categories, own[0].names, self.benchmark.common
+        panels = {title: tuple(name for name in names if name in used) for title, names in categories.items()}
+        of = format_count(len(common), self.benchmark.operation)
+        lacking = f" (incomplete: mean over {len(used)} of {of})" * (used != common)
+        group = ScoreGroup("", self.benchmark.title, tuple(own), panels, self.models[0].levels, lacking)
+        return [group, *families]
 
-    @cached_property
-    def uncertainty(self) -> Uncertainty | None:
-        """Return the intervals and tests of all values, if they are wanted."""
-        measures = {measure: self.averaged(measure) for measure in self.measures}
-        return Uncertainty(self.models, measures, self.replicates) if self.replicates else None
+    @property
+    def scores(self) -> list[Score]:
+        """Return all scores but the clean error: the benchmark's, then those of families."""
+        return [*self.measures, *(score for group in self.groups if group.name for score in group.scores)]
 
-    def names(self, measure: Measure) -> list[str]:
+    @property
+    def leading(self) -> Score:
+        """Return the score that ranks the models."""
+        return self.groups[0].scores[0]
+
+    def names(self, score: Score) -> list[str]:
         """Return the common operations, and others that some model has."""
-        there = {name for row in measure.values for name in row}
+        there = {name for row in score.values for name in row}
         extra = [name for name in self.benchmark.extra if name in there]
         return [*self.benchmark.common, *extra, *sorted(there - {*self.benchmark.names})]
 
-    def averaged(self, measure: Measure) -> tuple[str, ...]:
-        """Return the common operations that every model has, which the means include."""
-        return tuple(name for name in self.benchmark.common if all(name in row for row in measure.values))
-
-    def mean(self, measure: Measure, model: ModelScores) -> float | None:
-        """Return the mean over `averaged`."""
-        names = self.averaged(measure)
-        return measure.average(model, names) if names else None
-
-    def interval(self, index: int, measure: str, name: str) -> Interval | None:
-        """Return the interval of a value of the model with index `index`; None if it has none."""
-        return self.uncertainty.interval(index, measure, name) if self.uncertainty else None
-
-    def family_interval(self, index: int, place: int, name: str = "") -> Interval | None:
-        """Return the interval of a model's mean error on a family, or on one of its corruptions."""
-        if not self.uncertainty:
-            return None
-        family = self.families[place]
-        names = [name] if name else family.names
-        folders = [IMAGENET_C.variant(each, level).folder for each in names for level in family.levels]
-        return self.uncertainty.mean_interval(index, folders)
-
-    def differences(self) -> list[Difference]:
-        """Return the differences of the means of all other models from those of the first."""
-        return self.uncertainty.differences() if self.uncertainty else []
-
-
-def name_mean(report: Scoreboard, measure: Measure) -> str:
-    """Return the symbol of a mean; one over fewer operations than the papers' has another."""
-    used, common = report.averaged(measure), report.benchmark.common
-    return measure.formula.mean if used == common else f"{measure.formula.symbol} ({len(used)}/{len(common)})"
+    def list_differences(self) -> list[Difference]:
+        """Return the differences of the benchmark's means of all other models from those of the first."""
+        return [each for score in self.measures for each in score.list_differences(self.models)]

@@ -26,9 +26,7 @@ from robustgen.lab.models.preprocessing import read_recorded
 from robustgen.lab.scores.measures import (
     ALEXNET,
     Baseline,
-    Measure,
     PublishedModel,
-    describe_differences,
     read_baseline,
     read_models,
     take_baseline,
@@ -139,22 +137,23 @@ def score(
     report = Scoreboard(
         models,
         chosen,
-        difficulty,
-        notes,
-        replicates,
-        partial,
-        published,
-        _describe_origin(opened[0]),
-        folders,
-        unfinished,
-        _describe_inputs(names, opened),
-        compare_with is not None,
+        difficulty=difficulty,
+        remarks=notes,
+        replicates=replicates,
+        partial=partial,
+        published=published,
+        origin=_describe_origin(opened[0]),
+        folders=folders,
+        unfinished=unfinished,
+        inputs=_describe_inputs(names, opened),
+        compares=compare_with is not None,
     )
-    notes += describe_differences(published, report.kind, models[0].count, report.origin)
-    shared = any(set.intersection(*map(set, each.values)) for each in _take_measures(report, baseline))
-    # After the measures, whose errors name the baseline: intervals of families need them.
-    notes += [note for family in report.families for note in family.notes]
-    if not (shared or report.families):
+    try:
+        values = [score.values for score in report.measures]
+    except ArgumentError as error:
+        raise ConfigError(f"--baseline {baseline or 'alexnet'}: {error}") from error
+    shared = any(set.intersection(*map(set, each)) for each in values)
+    if not shared and not any(group.name for group in report.groups):
         raise SourceError("the folders share no corruption or perturbation that could be scored")
     return report
 
@@ -209,13 +208,6 @@ def _tell_compression(
     notes += [f"{nouns} of {', '.join(found[text])}: {escape(text)}" for text in told]
     if len(found) > 1:
         notes.append(f"warning: the models' {nouns} differ in compression, and so may their scores")
-
-
-def _take_measures(report: Scoreboard, baseline: str | None) -> list[Measure]:
-    try:
-        return report.measures
-    except ArgumentError as error:
-        raise ConfigError(f"--baseline {baseline or 'alexnet'}: {error}") from error
 
 
 def _names(folders: Sequence[str | Path], opened: Sequence[Predictions]) -> list[str]:

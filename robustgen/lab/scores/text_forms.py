@@ -10,10 +10,8 @@ from typing import Any, Final
 from robustgen.display.text import Cell, Table, format_as, format_count, format_name
 from robustgen.errors import ArgumentError, ConfigError
 from robustgen.lab.scores.gates import NO_EVIDENCE, Evidence
-from robustgen.lab.scores.intervals import MEAN, WILSON, Interval, plan_images
-from robustgen.lab.scores.measures import Measure, PublishedModel
-from robustgen.lab.scores.scoreboard import Scoreboard, name_mean
-from robustgen.pixels.benchmarks.kinds import CLEAN
+from robustgen.lab.scores.intervals import MEAN, WILSON, Interval, Score, ScoreGroup, error_interval
+from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.settings.yaml_files import format_yaml
 
 # Headings as the papers print them.
@@ -26,9 +24,6 @@ _HEADS: Final = {
     **{"jpeg_compression": "JPEG", "saturate": "Saturate", "translate": "Translate"},
     **{"rotate": "Rotate", "tilt": "Tilt", "scale": "Scale", "shear": "Shear"},
 }
-
-
-_GROUP_TITLES: Final = {"extra": "In no mean"}
 
 
 def head_of(operation: str) -> str:
@@ -83,159 +78,140 @@ def list_tables(report: Scoreboard, summary: bool = False, columns: Sequence[str
 
     With `columns`, yield one table with these columns.
     """
-    measures = [measure for measure in report.measures if report.averaged(measure)]
-    if columns:
-        # Without a common operation there are no means.
-        if measures or not report.families:
-            yield _tabulate_columns(report, measures, columns if measures else ("extra",))
-    elif summary:
-        if measures:
-            yield _tabulate_means(report, measures)
-        yield _tabulate_operations(report)
+    for group in report.groups:
+        yield from list_group_tables(report, group, summary, columns)
+
+
+def list_group_tables(
+    report: Scoreboard, group: ScoreGroup, summary: bool = False, columns: Sequence[str] = ()
+) -> Iterator[Table]:
+    """Yield the tables of the benchmark's scores, or of those of another family; see `list_tables`."""
+    first = group.scores[0]
+    if columns and not group.name:
+        yield _tabulate_columns(report, group, columns)
+    elif summary or columns:
+        if first.has_mean:
+            yield _tabulate_means(report, group)
+        if not columns:
+            yield _tabulate_operations(report, group)
+    elif group.name:
+        yield _tabulate_models(report, first.title, group.scores, first, [group.panels])
     else:
-        for measure in report.measures:
-            if report.averaged(measure) or not report.families:
-                yield _tabulate_measure(report, measure)
-    if report.differences() and not columns:
-        yield _tabulate_differences(report)
-    yield from list_family_tables(report, summary)
-    if report.published and measures:
-        yield _tabulate_published(report)
-
-
-def _cell(measure: Measure, value: float | None, interval: Interval | None = None) -> Cell:
-    formula = measure.formula
-    return Cell(value, interval, f".{formula.digits}f", formula.factor, -1)
+        for score in group.scores:
+            names = [report.benchmark.categories, {"In no mean": _list_others(report, score)}]
+            yield _tabulate_models(report, f"{score.title}{group.lacking}", [score], score, names)
+    if not columns:
+        yield from _tabulate_differences(report, group)
+    yield from _tabulate_published(report, group)
 
 
 def _tabulate_models(
     report: Scoreboard,
     title: str,
-    measure: Measure,
-    means: Sequence[Measure] = (),
-    groups: Sequence[str] = (),
+    means: Sequence[Score],
+    detail: Score | None = None,
+    panels: Sequence[Mapping[str, Sequence[str]]] = (),
 ) -> Table:
-    """Return a row for each model: clean error and `means`, if any, and a measure's values of `groups`."""
-    has_clean = report.benchmark.has_clean and len(means) > 0
-    lead = ["Model", *["Clean"] * has_clean, *(name_mean(report, each) for each in means)]
-    names = {name: group for group in groups for name in _list_group(report, measure, group)}
-    rows = []
-    for index, model in enumerate(report.models):
-        clean = Cell(model.clean_error, report.interval(index, "", CLEAN), sense=-1)
-        cells = [_cell(m, report.mean(m, model), report.interval(index, m.key, MEAN)) for m in means]
-        values = [_cell(measure, measure.values[index].get(name)) for name in names]
-        rows.append([model.model, *[clean] * has_clean, *cells, *values])
-    labels = [_GROUP_TITLES.get(group, group.title()) for group in names.values()]
-    return Table(title, [*lead, *map(head_of, names)], rows, [*[""] * len(lead), *labels] if labels else ())
-
-
-def _list_group(report: Scoreboard, measure: Measure, group: str) -> Sequence[str]:
-    """Return the operations of a category, or those in no mean."""
-    categories, common = report.benchmark.categories, report.benchmark.common
-    return categories.get(group) or [name for name in report.names(measure) if name not in common]
-
-
-def _tabulate_means(report: Scoreboard, measures: Sequence[Measure]) -> Table:
-    unit = "in %" if report.benchmark.has_clean else "in %, muT5D from 0 to 15"
-    bases = dict.fromkeys(f", normalised by {each.baseline}" for each in measures if each.baseline)
-    return _tabulate_models(report, f"Means {unit}{''.join(bases)}", report.measures[0], measures)
-
-
-def _tabulate_columns(report: Scoreboard, measures: Sequence[Measure], columns: Sequence[str]) -> Table:
-    """Return a table of some columns: all means, or the mean and the values of the first measure."""
-    order = [*report.benchmark.categories, "extra"]
-    groups = sorted({*columns} - {"means"}, key=order.index)
-    if not groups:
-        return _tabulate_means(report, measures)
-    first = (measures or report.measures)[0]
-    return _tabulate_models(report, first.title, first, measures[: "means" in columns], groups)
-
-
-def _tabulate_measure(report: Scoreboard, measure: Measure) -> Table:
-    """Return the values of a measure, in the layout of the papers."""
-    used, common = report.averaged(measure), report.benchmark.common
-    part = f" (incomplete: mean over {len(used)} of {format_count(len(common), report.benchmark.operation)})"
-    title = f"{measure.title}{part * (used != common)}"
-    return _tabulate_models(report, title, measure, [measure], [*report.benchmark.categories, "extra"])
-
-
-def _tabulate_operations(report: Scoreboard) -> Table:
-    """Return a row for each operation: all measures of one model, or the first of several models."""
-    first = report.measures[0]
-    alone = len(report.models) == 1
-    columns = [(m, m.formula.symbol, m.values[0]) for m in report.measures]
-    if not alone:
-        columns = [(first, each.model, row) for each, row in zip(report.models, first.values, strict=True)]
+    """Return a row for each model: clean error and `means`, if any, and the values of `detail`."""
+    leads = [*[report.clean] * (report.clean.has_mean and len(means) > 0), *means]
+    heads = ["Model", *(score.head for score in leads)]
+    names = [(name, title) for each in panels for title, own in each.items() for name in own]
     rows = [
-        [format_name(name), *(_cell(measure, values.get(name)) for measure, _, values in columns)]
-        for name in report.names(first)
-        if any(name in values for _, _, values in columns)
+        [model.model, *(score.cell(index) for score in leads)]
+        # Tables of the papers would be too wide with the intervals of all values.
+        + [detail.cell(index, name, with_ends=bool(detail.group)) for name, _ in names if detail]
+        for index, model in enumerate(report.models)
     ]
-    title = f"By {report.benchmark.operation}" if alone else first.title
-    return Table(title, ["", *(head for _, head, _ in columns)], rows)
+    groups = [*[""] * len(heads), *(title if title[:1].isupper() else title.title() for _, title in names)]
+    return Table(title, [*heads, *(head_of(name) for name, _ in names)], rows, groups if names else ())
 
 
-def _tabulate_differences(report: Scoreboard) -> Table:
-    """Return the differences of the means of all models from those of the first."""
-    measures = {measure.key: measure for measure in report.measures}
-    kept = [measure for measure in report.measures if report.averaged(measure)]
-    rows: dict[str, list[object]] = {model.model: [model.model] for model in report.models[1:]}
-    for each in report.differences():
-        formula = measures[each.measure].formula
-        # Differences are small: one more digit.
-        rows[each.model].append(Cell(each.value, each.interval, f"+.{formula.digits + 1}f", formula.factor))
-    title = f"Differences from the means of {report.models[0].model}, on the same images"
-    return Table(title, ["Model", *(name_mean(report, measure) for measure in kept)], [*rows.values()])
+def _list_others(report: Scoreboard, score: Score) -> Sequence[str]:
+    """Return the operations in no mean, which are in no other family either."""
+    known = {
+        *report.benchmark.common,
+        *(n for group in report.groups if group.name for n in group.scores[0].names),
+    }
+    return [name for name in report.names(score) if name not in known]
 
 
-def list_family_tables(report: Scoreboard, summary: bool = False) -> Iterator[Table]:
-    """Yield the errors and scores of all models on other families, then these scores among published ones.
-
-    A `summary` omits the errors of single corruptions.
-    """
-    for place, family in enumerate(report.families):
-        yield _tabulate_family(report, place, () if summary else family.names)
-    for family in report.families:
-        for score in (s for s in family.scores if s.published and (report.compares or not s.on_demand)):
-            own = {f"> {m.model}": value for m, value in zip(report.models, score.values, strict=True)}
-            ranked = sorted((own | dict(score.published)).items(), key=lambda row: -(row[1] or 0))
-            title = f"{family.title}: {score.title}"
-            rows = [[name, Cell(value, sense=score.sense)] for name, value in ranked]
-            yield Table(title, ["Model", score.head], rows)
+def _tabulate_means(report: Scoreboard, group: ScoreGroup) -> Table:
+    unit = "in %" if report.benchmark.has_clean else "in %, muT5D from 0 to 15"
+    bases = dict.fromkeys(f", normalised by {each.base}" for each in group.scores if each.base)
+    title = group.scores[0].title if group.name else f"Means {unit}{''.join(bases)}"
+    return _tabulate_models(report, title, group.scores)
 
 
-def _tabulate_family(report: Scoreboard, place: int, names: tuple[str, ...]) -> Table:
-    indices, family = range(len(report.models)), report.families[place]
-    columns = {}
-    if any(model.clean_error is not None for model in report.models):
-        cleans = [(model.clean_error, report.interval(i, "", CLEAN)) for i, model in enumerate(report.models)]
-        columns["Clean"] = [Cell(value, ends, sense=-1) for value, ends in cleans]
-    columns["Mean"] = [Cell(family.mean(i), report.family_interval(i, place), sense=-1) for i in indices]
-    for score in family.scores:
-        pairs = zip(score.values, score.intervals, strict=True)
-        columns[score.head] = [Cell(value, ends, sense=score.sense) for value, ends in pairs]
-    groups = [""] * (1 + len(columns)) + [family.title] * len(names)
-    for name in names:
-        errors = [(family.errors[i][name], report.family_interval(i, place, name)) for i in indices]
-        columns[name.rpartition(":")[2]] = [Cell(value, ends, sense=-1) for value, ends in errors]
-    part = "" if family.whole else f" (incomplete: {format_count(len(family.names), 'corruption')})"
-    title = f"{family.title}: top-1 error in %, mean over severities, unnormalised{part}"
-    rows = [[m.model, *cells] for m, *cells in zip(report.models, *columns.values(), strict=True)]
-    return Table(title, ["Model", *columns], rows, groups)
+def _tabulate_columns(report: Scoreboard, group: ScoreGroup, columns: Sequence[str]) -> Table:
+    """Return a table of some columns: all means, or the mean and the values of the first measure."""
+    first, categories = group.scores[0], report.benchmark.categories
+    if not first.has_mean:
+        # Without a common operation there are no means.
+        columns = ("extra",)
+    names: dict[str, Sequence[str]] = {title: own for title, own in categories.items() if title in columns}
+    names |= {"In no mean": _list_others(report, first)} if "extra" in columns else {}
+    if not names:
+        return _tabulate_means(report, group)
+    return _tabulate_models(report, first.title, [first] * ("means" in columns), first, [names])
 
 
-def _tabulate_published(report: Scoreboard) -> Table:
-    """Return the means of the models together with published ones, from the best down."""
-    measures = [measure for measure in report.measures if report.averaged(measure)]
-    rows = [(f"> {each.model}", [report.mean(m, each) for m in measures]) for each in report.models]
-    for each in report.published:
-        means = [each.mean(m, report.baseline, report.averaged(m)) for m in measures]
-        rows.append((each.model, means))
-    rows.sort(key=lambda row: next((mean for mean in row[1] if mean is not None), float("inf")))
-    return Table(
-        "Means among published ones in % (yours are marked with >)",
-        ["Model", *(name_mean(report, measure) for measure in measures)],
-        [[name, *map(_cell, measures, means)] for name, means in rows],
+def _tabulate_operations(report: Scoreboard, group: ScoreGroup) -> Table:
+    """Return a row for each operation: all measures of one model, or the first of several models."""
+    first, scores = group.scores[0], [score for score in group.scores if any(score.values)]
+    alone = len(report.models) == 1
+    columns = [(score, 0, score.symbol) for score in scores]
+    if not alone:
+        columns = [(first, index, model.model) for index, model in enumerate(report.models)]
+    names = first.names if group.name else [*report.benchmark.common, *_list_others(report, first)]
+    rows = [
+        [format_name(name), *(score.cell(index, name, with_ends=False) for score, index, _ in columns)]
+        for name in names
+        if any(name in score.values[index] for score, index, _ in columns)
+    ]
+    title = f"By {report.benchmark.operation}" if alone and not group.name else first.title
+    return Table(title, ["", *(head for *_, head in columns)], rows)
+
+
+def _tabulate_differences(report: Scoreboard, group: ScoreGroup) -> Iterator[Table]:
+    """Yield the differences of the means of all models from those of the first."""
+    scores = [score for score in group.scores if score.can_compare]
+    found = {score: score.list_differences(report.models) for score in scores}
+    # Differences are small: one more digit.
+    rows = [
+        [model.model]
+        + [
+            Cell(each[at].value, each[at].interval, f"+.{score.unit.digits + 1}f", score.unit.factor)
+            for score, each in found.items()
+        ]
+        for at, model in enumerate(report.models[1:])
+    ]
+    of = f"{group.title} of " * bool(group.name)
+    title = f"Differences from the means of {of}{report.models[0].model}, on the same images"
+    if scores and rows:
+        yield Table(title, ["Model", *(score.head for score in scores)], rows)
+
+
+def _tabulate_published(report: Scoreboard, group: ScoreGroup) -> Iterator[Table]:
+    """Yield the means of the models together with published ones, from the best."""
+    scores = [each for each in group.scores if each.published and (report.compares or not each.on_demand)]
+    if not scores or not any(score.has_mean for score in scores):
+        return
+    first = scores[0]
+    rows = [(f"> {each.model}", [score.means[i] for score in scores]) for i, each in enumerate(report.models)]
+    rows += [(each.model, [s.published[i].mean for s in scores]) for i, each in enumerate(first.published)]
+
+    def rank(row: tuple[str, list[float | None]]) -> float:
+        known = [mean for mean in row[1] if mean is not None]
+        return -first.unit.sense * known[0] if known else float("inf")
+
+    title = "means among published ones in % (yours are marked with >)"
+    yield Table(
+        f"{group.title}: {title}" if group.name else title.capitalize(),
+        ["Model", *(score.head for score in scores)],
+        [
+            [name, *(score.cell_of(mean) for score, mean in zip(scores, means, strict=True))]
+            for name, means in sorted(rows, key=rank)
+        ],
     )
 
 
@@ -245,18 +221,17 @@ def describe_plan(report: Scoreboard, half_width: float) -> Iterator[str]:
     The mean is that of the first measure, in the unit of its table. Raises an ArgumentError if it has no
     mean.
     """
-    measure = report.measures[0]
-    names, unit = report.averaged(measure), " %" if measure.formula.factor == 100 else ""
-    if not names:
+    score = report.measures[0]
+    factor, unit = score.unit.factor, " %" if score.unit.factor == 100 else ""
+    if not score.names:
         raise ArgumentError(f"--plan: the models share none of the common {report.benchmark.operation}s")
-    for model in report.models:
-        mean = measure.average(model, names) * measure.formula.factor
+    for index, (model, mean) in enumerate(zip(report.models, score.means, strict=True)):
         try:
-            needed = plan_images(model, measure, names, half_width / measure.formula.factor)
+            needed = score.plan_images(index, half_width / factor)
         except ArgumentError as error:
             raise ConfigError(f"--plan {half_width:g}: {error}") from error
         yield (
-            f"{model.model}: {name_mean(report, measure)} {mean:.1f}{unit} from "
+            f"{model.model}: {score.head} {factor * (mean or 0):.1f}{unit} from "
             f"{format_count(model.count, report.benchmark.noun)}; "
             f"+- {half_width:g}{unit} (95 %) needs {format_count(needed, report.benchmark.noun)}"
         )
@@ -276,15 +251,12 @@ def format_model_index(report: Scoreboard) -> str:
     if len(report.models) > 1:
         raise ConfigError("--format model-index: a card is about one model; give one folder")
     model, held, title = report.models[0], report.settings, report.benchmark.title
-    metrics: list[tuple[str, str, float, float | None]]
-    metrics = [("clean_error", "Clean error (%)", 100, model.clean_error)]
-    for each in report.measures:
-        unit = "%" if each.formula.factor == 100 else "0 to 15"
-        base = f", normalised by {each.baseline}" if each.baseline else ""
-        name = f"{name_mean(report, each)} ({unit}{base})"
-        metrics.append((each.key, name, each.formula.factor, report.mean(each, model)))
-    for family in report.families:
-        metrics.append((f"{family.family}.mean_error", f"{family.title} (%)", 100, family.mean(0)))
+    found = [(report.clean, "Clean error (%)")]
+    for score in report.scores:
+        unit = "%" if score.unit.factor == 100 else "0 to 15"
+        base = f", normalised by {score.base}" if score.base else ""
+        family = next((f"{each.title}: " for each in report.groups if each.name == score.group != ""), "")
+        found.append((score, f"{family}{score.head} ({unit}{base})"))
     args = {key: held.get(key) for key in ("edition", "digest", "source_digest")}
     dataset = {
         "type": title.lower(),
@@ -298,9 +270,9 @@ def format_model_index(report: Scoreboard) -> str:
         "task": {"type": "image-classification", "name": "Image Classification"},
         "dataset": {key: value for key, value in dataset.items() if value},
         "metrics": [
-            {"type": key, "name": name, "value": round(factor * value, 2)}
-            for key, name, factor, value in metrics
-            if value is not None
+            {"type": score.full_key, "name": name, "value": round(score.unit.factor * mean, 2)}
+            for score, name in found
+            if (mean := score.means[0]) is not None
         ],
     }
     return format_yaml({"model-index": [{"name": model.model, "results": [result]}]})
@@ -310,68 +282,31 @@ def format_model_index(report: Scoreboard) -> str:
 
 
 def _list_records(report: Scoreboard) -> Iterator[dict[str, object]]:
-    """Yield the rows of the CSV: values and the ends of their intervals, published values, other families."""
-    columns = [*dict.fromkeys(name for measure in report.measures for name in report.names(measure))]
+    """Yield the rows of the CSV: values and the ends of their intervals, then published values."""
+    columns = [*dict.fromkeys(name for score in report.measures for name in report.names(score))]
 
     def record(
-        model: str,
-        start: Mapping[str, object],
-        statistic: str,
-        values: Mapping[str, float | None],
-        over: int,
-        method: str = "",
+        model: str, score: Score, statistic: str, clean: object, mean: object, values: Mapping[str, object]
     ) -> dict[str, object]:
-        row: dict[str, object] = {"model": model, **start, "statistic": statistic, "interval_method": method}
-        row |= (
-            {"clean_error": values[CLEAN]}
-            if report.benchmark.has_clean
-            else {"difficulty": report.difficulty}
-        )
-        return row | {MEAN: values[MEAN], "mean_over": over} | {name: values.get(name) for name in columns}
+        family = f"{score.key.removeprefix('mean_')} of {score.group}"
+        row: dict[str, object] = {"model": model, "measure": family if score.group else score.key}
+        is_end = statistic in Interval._fields
+        row |= {"normalised_by": score.base, "statistic": statistic, "interval_method": score.method * is_end}
+        row |= {"clean_error": clean} if report.benchmark.has_clean else {"difficulty": report.difficulty}
+        over = sum(len(each.scores[0].names) for each in report.groups if each.name == score.group)
+        return row | {MEAN: mean, "mean_over": over} | {name: values.get(name) for name in columns}
 
-    def records(
-        model: str,
-        start: Mapping[str, object],
-        values: Mapping[str, float | None],
-        found: Mapping[str, Interval | None],
-        over: int,
-        method: str,
-    ) -> Iterator[dict[str, object]]:
-        yield record(model, start, "value", values, over)
-        for end, label in enumerate(Interval._fields if report.uncertainty else ()):
-            ends = {name: each and each[end] for name, each in found.items()}
-            yield record(model, start, label, ends, over, method)
-
-    for measure in report.measures:
-        used = report.averaged(measure)
-        start = {"measure": measure.key, "normalised_by": measure.baseline or ""}
+    for score in report.scores:
         for index, model in enumerate(report.models):
-            values = {CLEAN: model.clean_error, MEAN: report.mean(measure, model), **measure.values[index]}
-            found = {n: report.interval(index, measure.key if n != CLEAN else "", n) for n in values}
-            method = report.uncertainty.method(measure) if report.uncertainty else ""
-            yield from records(model.model, start, values, found, len(used), method)
-    for each in report.published:
-        for measure in report.measures:
-            used = report.averaged(measure)
-            start = {"measure": measure.key, "normalised_by": measure.baseline or ""}
-            values = {CLEAN: each.clean_error, MEAN: each.mean(measure, report.baseline, used)}
-            values |= each.values(measure, report.baseline)
-            yield record(each.model, start, "published", values, len(used))
-    for place, family in enumerate(report.families):
-        for score in family.scores:
-            base = family.reference if score.key == "normalised_mean" else ""
-            start = {"measure": f"{score.key} of {family.family}", "normalised_by": base}
-            for index, model in enumerate(report.models):
-                clean, mean = report.interval(index, "", CLEAN), score.intervals[index]
-                values = {CLEAN: model.clean_error, MEAN: score.values[index]}
-                found = {CLEAN: clean, MEAN: mean}
-                yield from records(model.model, start, values, found, len(family.names), score.method)
-        start = {"measure": f"error of {family.family}", "normalised_by": ""}
-        for index, model in enumerate(report.models):
-            values = {CLEAN: model.clean_error, MEAN: family.mean(index), **family.errors[index]}
-            found = {name: report.family_interval(index, place, name) for name in family.names}
-            found |= {CLEAN: report.interval(index, "", CLEAN), MEAN: report.family_interval(index, place)}
-            yield from records(model.model, start, values, found, len(family.names), WILSON)
+            clean, values = report.clean.means[index], score.values[index]
+            yield record(model.model, score, "value", clean, score.means[index], values)
+            for end, label in enumerate(Interval._fields if report.replicates else ()):
+                ends = {name: each[end] for name, each in score.intervals[index].items()}
+                about = report.clean.interval(index)
+                yield record(model.model, score, label, about and about[end], ends.get(MEAN), ends)
+    for score in report.measures:
+        for each, known in zip(report.published, score.published, strict=True):
+            yield record(each.model, score, "published", each.clean_error, known.mean, known.values)
 
 
 # --- JSON ----------------------------------------------------------------------------------------
@@ -388,10 +323,19 @@ def _describe_report(report: Scoreboard) -> dict[str, Any]:
     else:
         content["difficulty"] = report.difficulty
     content["models"] = [_describe_model(report, index) for index in range(len(report.models))]
-    if differences := report.differences():
+    if differences := report.list_differences():
         content["differences"] = [vars(each) for each in differences]
     if report.published:
-        content["published"] = [_describe_published(report, each) for each in report.published]
+        content["published"] = [
+            {"model": each.model, **vars(each.table), "clean_error": each.clean_error}
+            | {
+                "measures": {
+                    score.key: {"mean": score.published[at].mean, "values": score.published[at].values}
+                    for score in report.measures
+                }
+            }
+            for at, each in enumerate(report.published)
+        ]
     return content
 
 
@@ -400,61 +344,45 @@ def _describe_model(report: Scoreboard, index: int) -> dict[str, Any]:
     own: dict[str, Any] = {"model": model.model, "count": model.count, "missing": model.missing}
     if report.benchmark.has_clean:
         own |= {"clean_error": model.clean_error, "errors": model.errors}
-        if report.families:
-            own["families"] = {
-                each.family: _describe_family(report, place, index)
-                for place, each in enumerate(report.families)
-            }
+        families = {each.name: _describe_family(each, index) for each in report.groups if each.name}
+        own |= {"families": families} if families else {}
     else:
         own |= {"flip_probabilities": model.flip_probabilities, "top5_distances": model.top5_distances}
-    if report.uncertainty and model.mistakes:
-        own["error_intervals"] = {folder: report.interval(index, "", folder) for folder in model.mistakes}
+    if report.replicates and model.mistakes:
+        own["error_intervals"] = {folder: error_interval(model, [folder]) for folder in model.mistakes}
         own["error_interval_method"] = WILSON
-    own["measures"] = {measure.key: _describe_measure(report, measure, index) for measure in report.measures}
+    own["measures"] = {score.key: _describe_measure(score, index) for score in report.measures}
     return own
 
 
-def _describe_family(report: Scoreboard, place: int, index: int) -> dict[str, Any]:
-    family = report.families[place]
-    found: dict[str, Any] = {"mean_error": family.mean(index), "mean_over": family.names}
-    if report.uncertainty:
-        found["mean_error_interval"] = report.family_interval(index, place)
-        found["intervals"] = {name: report.family_interval(index, place, name) for name in family.names}
-        found["interval_method"] = WILSON
-    if family.reference:
-        found["normalised_by"] = family.reference
-    for score in family.scores:
-        found[score.key] = score.values[index]
-        if report.uncertainty:
-            found[f"{score.key}_interval"] = score.intervals[index]
+def _describe_family(group: ScoreGroup, index: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"mean_over": group.scores[0].names}
+    for score in group.scores:
+        found[score.key] = score.means[index]
+        found |= {"normalised_by": score.base} if score.base else {}
+        if score.published:
+            published = {each.model: each.mean for each in score.published}
+            found[f"{score.key}_published" if "published" in found else "published"] = published
+        if score.replicates:
+            found[f"{score.key}_interval"] = score.interval(index)
             found[f"{score.key}_interval_method"] = score.method
-        found |= {"published": score.published} if score.published else {}
+            found |= _describe_ends(score, index) if score.names else {}
     return found
 
 
-def _describe_measure(report: Scoreboard, measure: Measure, index: int) -> dict[str, Any]:
-    values = measure.values[index]
+def _describe_ends(score: Score, index: int) -> dict[str, Any]:
+    ends = {name: score.interval(index, name) for name in score.values[index]}
+    return {"intervals": ends, "interval_method": score.method}
+
+
+def _describe_measure(score: Score, index: int) -> dict[str, Any]:
     described: dict[str, Any] = {
-        "normalised_by": measure.baseline,
-        "mean_name": name_mean(report, measure),
-        "mean": report.mean(measure, report.models[index]),
-        "mean_over": report.averaged(measure),
-        "values": values,
+        "normalised_by": score.base or None,
+        "mean_name": score.head,
+        "mean": score.means[index],
+        "mean_over": score.names,
+        "values": score.values[index],
     }
-    if report.uncertainty:
-        described["mean_interval"] = report.interval(index, measure.key, MEAN)
-        described["intervals"] = {name: report.interval(index, measure.key, name) for name in values}
-        described["interval_method"] = report.uncertainty.method(measure)
+    if score.replicates:
+        described |= {"mean_interval": score.interval(index), **_describe_ends(score, index)}
     return described
-
-
-def _describe_published(report: Scoreboard, model: PublishedModel) -> dict[str, Any]:
-    measures = {
-        measure.key: {
-            "mean": model.mean(measure, report.baseline, report.averaged(measure)),
-            "values": model.values(measure, report.baseline),
-        }
-        for measure in report.measures
-    }
-    clean = model.clean_error
-    return {"model": model.model, **vars(model.table), "clean_error": clean, "measures": measures}

@@ -13,7 +13,7 @@ from robustgen import metrics
 from robustgen.files.set_files import SCHEMA
 from robustgen.lab.evaluation.predictions import ABOUT, open_predictions
 from robustgen.lab.evaluation.predictions import write_predictions as write
-from robustgen.lab.scores.family_means import compute_family_means
+from robustgen.lab.scores.family_means import list_families
 from robustgen.lab.scores.results import read_scores
 from robustgen.metrics import ALEXNET_ERROR
 from robustgen.metrics.corruption_errors import balance_mistakes as balance
@@ -79,10 +79,9 @@ def test_published_errors_of_a_reference_divide(tmp_path, monkeypatch):
     assert float(row["mean"]) == low and row["normalised_by"] == "AlexNet"
 
 
-def test_common_corruptions_alone_need_no_intervals(tmp_path):
+def test_common_corruptions_alone_are_in_no_other_family(tmp_path):
     put_c(tmp_path / "net")
-    models = [read_scores(open_predictions(tmp_path / "net"), "net")]
-    assert compute_family_means(models, get_uncertainty=pytest.fail) == []
+    assert list_families([read_scores(open_predictions(tmp_path / "net"), "net")]) == []
 
 
 # --- families by themselves ----------------------------------------------------------------------
@@ -256,7 +255,7 @@ def test_superclasses_of_laion_c(laion):
     assert own["superclass_accuracy"] == pytest.approx(accuracy)
     assert own["published"]["best human"] == pytest.approx(0.552) and len(own["published"]) == 10
     text = cli("score", laion / "net0", laion / "net1", "--replicates", "0").stdout
-    ranking = text[text.index("accuracy over 16 superclasses in %, among published ones") :].splitlines()[2:]
+    ranking = text[text.index("LAION-C: means among published ones") :].splitlines()[2:]
     values = [float(line.rsplit(maxsplit=1)[1]) for line in ranking]
     assert values == sorted(values, reverse=True) and len(values) == 12
     assert sum(line.startswith("> net") for line in ranking) == 2
@@ -288,5 +287,5 @@ def test_state_may_be_superclasses(tmp_path):
             logits = np.zeros((2, 1000))
             logits[0, BIRD] = logits[1, BIRD] = 40
             write(tmp_path / "net", f"{name.replace(':', '.')}/{severity}", keys, labels, logits)
-    (found,) = compute_family_means([read_scores(open_predictions(tmp_path / "net"), "net")])
-    assert found.scores[0].values == (0.5,)
+    (found,) = list_families([read_scores(open_predictions(tmp_path / "net"), "net")])
+    assert found.scores[1].means == (0.5,)

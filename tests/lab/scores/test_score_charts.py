@@ -12,6 +12,7 @@ import robustgen
 from robustgen.display import charts
 from robustgen.display.charts import look_of
 from robustgen.lab.scores import score_charts
+from robustgen.lab.scores.intervals import error_interval
 from robustgen.lab.scores.measures import ALEXNET
 from robustgen.lab.scores.results import ModelScores
 from robustgen.lab.scores.score_charts import plot
@@ -41,7 +42,7 @@ def simulate(names, images=300, corruptions=IMAGENET_C.common):
 
 @cache
 def report_of(*names, **more):
-    return Scoreboard(simulate(names, **more), ALEXNET, 1, [])
+    return Scoreboard(simulate(names, **more), ALEXNET)
 
 
 @pytest.fixture
@@ -124,9 +125,7 @@ def test_nothing_is_cut(drawn, names, chart, width):
 
 def test_curves_have_intervals_and_equal_ones_stand_apart(drawn):
     models = simulate(["a", "b"])
-    report = Scoreboard(
-        [*models, ModelScores("equal", "c", 300, (), mistakes=models[1].mistakes)], ALEXNET, 1, []
-    )
+    report = Scoreboard([*models, ModelScores("equal", "c", 300, (), mistakes=models[1].mistakes)], ALEXNET)
     figure, _ = drawn(report)
     noise = figure.axes[0]
     assert [axes.get_title() for axes in figure.axes] == ["Noise", "Blur", "Weather", "Digital"]
@@ -137,10 +136,10 @@ def test_curves_have_intervals_and_equal_ones_stand_apart(drawn):
     assert (np.abs(lines[1].get_xdata() - lines[2].get_xdata()) > 0.05).all()
     assert [label.get_text() for label in noise.get_xticklabels()] == ["clean", "1", "2", "3", "4", "5"]
     (low, high) = noise.containers[0].lines[2][0].get_segments()[0][:, 1]
-    assert (low, high) == pytest.approx([100 * end for end in report.interval(0, "", "clean")])
+    assert (low, high) == pytest.approx([100 * end for end in report.clean.interval(0)])
     folders = [f"{name}/3" for name in IMAGENET_C.categories["noise"]]
     (low, high) = noise.containers[1].lines[2][0].get_segments()[3][:, 1]
-    assert (low, high) == pytest.approx([100 * end for end in report.uncertainty.mean_interval(1, folders)])
+    assert (low, high) == pytest.approx([100 * end for end in error_interval(report.models[1], folders)])
     assert low < lines[1].get_ydata()[3] < high
 
 
@@ -171,7 +170,7 @@ def test_dots_are_sorted_by_the_mean_with_a_row_for_each_corruption(drawn):
     heights = np.array([container.lines[0].get_ydata() for container in axes.containers])
     assert (np.diff(heights, axis=0) > 0).all() and np.ptp(heights, axis=0).max() < 1
     low, high = axes.containers[3].lines[2][0].get_segments()[0][:, 0]
-    assert (low, high) == pytest.approx([100 * end for end in report.interval(3, "corruption_error", "mean")])
+    assert (low, high) == pytest.approx([100 * end for end in report.leading.interval(3)])
 
 
 def test_named_models_are_drawn(drawn):
@@ -190,7 +189,7 @@ def test_other_families_have_panels_and_rows(drawn):
     assert len(figure.axes[0].containers[0].lines[0].get_ydata()) == 6
     figure, _ = drawn(report, chart="dots")
     rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert rows[0] == "mean" and len(rows) == 11 and "sparkles" in rows
+    assert rows[0] == "Mean" and len(rows) == 11 and "sparkles" in rows
     both = report_of("a", "b", images=60, corruptions=(*IMAGENET_C.common, *names))
     assert len([axes for axes in drawn(both)[0].axes if axes.get_visible()]) == 5
     assert len(drawn(both, chart="dots")[0].axes) == 2

@@ -264,7 +264,7 @@ BROKEN = """[...document.querySelectorAll('td.name bdi')].flatMap((cell) => {
 @NO_BROWSER
 def test_labels_and_names_can_be_read(browser, tmp_path):
     models = [replace(each, model=f"a_long-name/of.{each.model}") for each in fake_scores(5, 300)]
-    report = Scoreboard(models, ALEXNET, 1, [], replicates=0, published=choose_published(models, 1, []))
+    report = Scoreboard(models, ALEXNET, replicates=0, published=choose_published(models, 1, []))
     write_page(report, tmp_path / "page.html", [])
     browser.open(tmp_path / "page.html")
     assert browser.run(OVERLAPS) == "5 labels, 0 overlaps"
@@ -282,7 +282,7 @@ def test_only_corruptions_with_the_chosen_value_have_columns(browser, tmp_path):
     for model in models:
         for level in IMAGENET_C.levels:
             model.mistakes[f"c-bar.sparkles/{level}"] = model.mistakes[f"fog/{level}"]
-    write_page(Scoreboard(models, ALEXNET, 1, [], replicates=0), tmp_path / "page.html", [])
+    write_page(Scoreboard(models, ALEXNET, replicates=0), tmp_path / "page.html", [])
     browser.open(tmp_path / "page.html")
     heads = "[...document.querySelectorAll('#heat th.op')].map((each) => each.textContent)"
     assert "fog" in browser.run(heads) and "sparkles" not in " ".join(browser.run(heads))
@@ -296,7 +296,7 @@ def test_labels_of_long_names_tell_the_models_apart(browser, tmp_path):
     names = [f"a-rather-long-name-with-number-{i:02d}-{size}.augmix" for i in range(3) for size in ("b", "l")]
     names = [*names, "resnet50"]
     models = [replace(model, model=name) for model, name in zip(fake_scores(7, 300), names, strict=True)]
-    report = Scoreboard(models, ALEXNET, 1, [], replicates=0)
+    report = Scoreboard(models, ALEXNET, replicates=0)
     write_page(report, tmp_path / "page.html", [])
     browser.open(tmp_path / "page.html")
     labels = browser.run(
@@ -328,7 +328,7 @@ def test_charts_are_legible_on_every_screen(browser, tmp_path):
     worse = models[1].mistakes
     worse |= {name: ~each for name, each in worse.items() if name.startswith(("fog", "snow"))}
     note = f"not normalised: {tmp_path / 'p' / 'a'} has 10"
-    report = Scoreboard(models, ALEXNET, 1, [note], replicates=0)
+    report = Scoreboard(models, ALEXNET, remarks=[note], replicates=0)
     write_page(report, tmp_path / "page.html", [])
     for width in (1280, 390):
         resize(browser, width, 844)
@@ -347,7 +347,7 @@ def test_twenty_models_are_told_apart(browser, tmp_path):
     """Bars show intervals, verdicts are corrected, and colours are those of the charts."""
     models = [replace(each, model=f"model-with-a-rather-long-{each.model}") for each in fake_scores(20, 300)]
     models[4] = replace(models[4], mistakes=models[3].mistakes)
-    report = Scoreboard(models, ALEXNET, 1, [])
+    report = Scoreboard(models, ALEXNET)
     write_page(report, tmp_path / "page.html", [])
     resize(browser, 1280, 900)
     browser.open(tmp_path / "page.html")
@@ -397,7 +397,7 @@ COVERED_POINTS = """(() => {
 
 @NO_BROWSER
 def test_severities_and_normalised_errors_are_kept_apart(browser, tmp_path):
-    write_page(Scoreboard(fake_scores(2, 100), ALEXNET, 1, []), tmp_path / "page.html", [])
+    write_page(Scoreboard(fake_scores(2, 100), ALEXNET), tmp_path / "page.html", [])
     browser.open(tmp_path / "page.html")
     browser.run("document.querySelector('#heat [data-op=fog]').click()")
     groups = browser.run("[...document.querySelectorAll('#heat th.group')].map((each) => each.textContent)")
@@ -411,7 +411,7 @@ def test_severities_and_normalised_errors_are_kept_apart(browser, tmp_path):
 @NO_BROWSER
 def test_a_telephone_shows_the_column_that_sorts_and_own_models_first(browser, tmp_path):
     models = fake_scores(3, 100)
-    report = Scoreboard(models, ALEXNET, 1, [], published=choose_published(models, 1, []))
+    report = Scoreboard(models, ALEXNET, published=choose_published(models, 1, []))
     write_page(report, tmp_path / "page.html", [])
     resize(browser, 390, 844)
     browser.open(tmp_path / "page.html")
@@ -429,7 +429,7 @@ def test_print_begins_with_the_ranking_and_cuts_no_column(browser, tmp_path):
     names = [f"model-with-a-rather-long-name-{i:02d}.augmix_in1k_224" for i in range(20)]
     models = [replace(each, model=name) for each, name in zip(fake_scores(20, 100), names, strict=True)]
     notes = [f"note {i}" for i in range(30)] + ["warning: labels"]
-    write_page(Scoreboard(models, ALEXNET, 1, notes), tmp_path / "page.html", [])
+    write_page(Scoreboard(models, ALEXNET, remarks=notes), tmp_path / "page.html", [])
     # The width of A4 and of Letter in print, less the margins.
     for width in (710, 732):
         resize(browser, width, 1000)
@@ -457,7 +457,7 @@ def test_a_page_does_not_name_folders_of_this_machine(evaluated, tmp_path):
 @pytest.mark.slow("a page of fifty models")
 @NO_BROWSER
 def test_fifty_models_of_fifty_thousand_images(browser, tmp_path):
-    report = Scoreboard(fake_scores(50, 50_000), ALEXNET, 1, [], replicates=0)
+    report = Scoreboard(fake_scores(50, 50_000), ALEXNET, replicates=0)
     size = write_page(report, tmp_path / "page.html", [])
     assert size == (tmp_path / "page.html").stat().st_size < 5_000_000
     browser.open(tmp_path / "page.html")
