@@ -50,7 +50,7 @@ class Interval(NamedTuple):
 
 
 class Contribution(NamedTuple):
-    """What the images contribute to a value, whose mean it is.
+    """Shares of the images in a value, which is their mean.
 
     Attributes
     ----------
