@@ -11,7 +11,6 @@ import hypothesis
 import pytest
 
 from robustgen.files import registry, wings
-from robustgen.files.registry import Registry
 from tests.browser import Browser
 from tests.helpers import (
     CIFAR,
@@ -118,12 +117,10 @@ def negatives(tmp_path, monkeypatch):
     entries = [("negatives", "robustgen_negatives:WING")]
     install(tmp_path / "site", "negatives", entries, modules, "robustgen.wings")
     monkeypatch.syspath_prepend(tmp_path / "site")
-    monkeypatch.setattr(wings, "WINGS", Registry("wing", "robustgen.wings", wings.Wing, wings.OWN))
-    for read in (registry._read_entry_points, registry._read_installed):
-        read.cache_clear()
+    monkeypatch.setattr(wings, "WINGS", wings.Wings("wing", "robustgen.wings", wings.Wing, wings.OWN))
+    registry.read_entry_points.cache_clear()
     yield
-    for read in (registry._read_entry_points, registry._read_installed):
-        read.cache_clear()
+    registry.read_entry_points.cache_clear()
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,7 @@ def load():
     from robustgen.pixels.benchmarks.perturbations import PERTURBATIONS
     from robustgen.sets.executors.progress import NOBODY
 
-    for row in list_commands():
+    for row, _ in list_commands():
         import_module(row.module)
     for noun, names in (("corruption", CORRUPTIONS), ("perturbation", PERTURBATIONS)):
         for name in names:

@@ -25,6 +25,7 @@ from robustgen.cli.completion import restore_command, summarise
 from robustgen.cli.rows import COMMANDS
 from robustgen.display.text import escape
 from robustgen.errors import ConfigError, DecodingWarning, RobustgenError, WriteError, name_error
+from robustgen.files import wings
 from robustgen.files.storage import host
 from robustgen.files.storage.host import (
     check_system,
@@ -35,7 +36,7 @@ from robustgen.files.storage.host import (
     use_utf8,
 )
 from robustgen.files.text_files import escape_name
-from robustgen.files.wings import CommandRow, Section, list_wings
+from robustgen.files.wings import CommandRow, Section
 
 _Function = Callable[..., None]
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -48,15 +49,24 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _FEW_PER_CORE: Final = 8
 
 
-def list_commands() -> Iterator[CommandRow]:
-    """Yield the rows of all commands: of the core, of wings, and of plug-ins, whose names come last."""
-    yield from COMMANDS
-    for wing in list_wings():
-        yield from wing.commands
+def list_commands() -> Iterator[tuple[CommandRow, str]]:
+    """Yield the rows of all commands and their packages: the core, wings, and plug-ins, which come last."""
+    yield from ((row, "robustgen") for row in COMMANDS)
+    for name in wings.WINGS.list_usable():
+        yield from ((row, wings.WINGS.find_package(name)) for row in wings.WINGS[name].commands)
 
 
-def _find_row(name: str) -> CommandRow | None:
-    return next((row for row in list_commands() if row.name == name), None)
+def explain_wings() -> Iterator[str]:
+    """Yield why some plug-ins and some of their commands cannot be used, a line each."""
+    yield from wings.WINGS.problems()
+    owners = dict[str, str]()
+    for row, package in list_commands():
+        if (owner := owners.setdefault(row.name, package)) != package:
+            yield f"command {row.name!r} of package {package} cannot be used: the name is taken by {owner}"
+
+
+def _find_row(name: str) -> tuple[CommandRow, str] | tuple[None, str]:
+    return next((each for each in list_commands() if each[0].name == name), (None, ""))
 
 
 class _App(click.Group):
@@ -66,26 +76,29 @@ class _App(click.Group):
         return [row.name for rows in self._sort_rows().values() for row in rows]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        row = _find_row(cmd_name)
+        row, package = _find_row(cmd_name)
         if row and ctx.resilient_parsing:
-            return restore_command(row, partial(self._build, row))
-        return self._build(row) if row else None
+            return restore_command(row, partial(self._build, row, package))
+        if not row:
+            _print_problems()
+        return self._build(row, package) if row else None
 
-    def _build(self, row: CommandRow) -> click.Command:
+    def _build(self, row: CommandRow, package: str) -> click.Command:
         try:
             import_module(row.module)
             return self.commands[row.name]
-        except Exception as error:
-            if row.module.split(".")[0] == "robustgen" or isinstance(error, RobustgenError):
+        except (Exception, SystemExit) as error:
+            if package == "robustgen" or isinstance(error, RobustgenError):
                 raise
+            reason = "it declares none" if isinstance(error, KeyError) else name_error(error)
             raise ConfigError(
-                f"{row.module}: command {row.name!r} cannot be used: {name_error(error)}"
+                f"{row.module}: command {row.name!r} of package {package} cannot be used: {reason}"
             ) from error
 
     def _sort_rows(self) -> dict[Section, list[CommandRow]]:
         """Return the rows of all commands by section; of two that have a name, the first."""
         rows = dict[str, CommandRow]()
-        for row in list_commands():
+        for row, _ in list_commands():
             rows.setdefault(row.name, row)
         return {section: [row for row in rows.values() if row.section is section] for section in Section}
 
@@ -95,6 +108,7 @@ class _App(click.Group):
         return [*(CompletionItem(row.name, help=summarise(row)) for row in rows), *flags]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _print_problems()
         for section, rows in self._sort_rows().items():
             if rows:
                 with formatter.section(section.value):
@@ -130,7 +144,7 @@ class _App(click.Group):
             error.message = _colour(error.message, "red")  # type: ignore[misc]
             raise
         except KeyboardInterrupt:
-            row = _find_row(str(ctx.invoked_subcommand))
+            row, _ = _find_row(str(ctx.invoked_subcommand))
             resumes = row is not None and row.resumes
             echo("stopped" + "; run the same command to resume" * resumes, err=True)
             # The exit status that shells use for a signal.
@@ -145,6 +159,11 @@ class _App(click.Group):
             message = f"{error.filename}: {error.strerror}"
             _echo_error(f"{message}{_explain_variable(message)}")
             sys.exit(2)
+
+
+def _print_problems() -> None:
+    for problem in explain_wings():
+        echo(problem, err=True)
 
 
 @contextmanager

@@ -5,6 +5,7 @@
 
 import json
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache, partial
 from importlib.resources import files
 from typing import Any
@@ -66,8 +67,11 @@ def summarise(row: CommandRow) -> str:
 @cache
 def _read_table(package: str) -> Any:
     """Return the table of the commands in a package; an empty one if it has none, like plug-ins."""
-    path = files(package) / "completion.json" if package else None
-    return json.loads(path.read_text(encoding="utf-8")) if path and path.is_file() else {"commands": {}}
+    # A package that cannot be imported is named when its command is called.
+    with suppress(Exception):
+        path = files(package) / "completion.json"
+        return json.loads(path.read_text(encoding="utf-8"))
+    return {"commands": {}}
 
 
 def restore_command(row: CommandRow, build: Callable[[], click.Command]) -> click.Command:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from robustgen.cli.app import command, echo, echo_keys, echo_text
+from robustgen.cli.app import command, echo, echo_keys, echo_text, explain_wings
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_constant
 from robustgen.errors import ArgumentError, UnknownNameError
@@ -46,7 +46,6 @@ def list_(options: Listing) -> None:
             echo(remark, err=True)
         return
     from robustgen.display.text import format_json
-    from robustgen.files.wings import WINGS
     from robustgen.pixels.benchmarks.corruptions import FAMILIES
     from robustgen.sets.executors import EXECUTORS
     from robustgen.sets.formats import FORMATS
@@ -60,9 +59,8 @@ def list_(options: Listing) -> None:
     else:
         echo_text(_summarise(found))
     if not name:
-        for problem in (
-            each for table in (FAMILIES, FORMATS, SOURCES, EXECUTORS, WINGS) for each in table.problems()
-        ):
+        tables = (FAMILIES, FORMATS, SOURCES, EXECUTORS)
+        for problem in (*(each for table in tables for each in table.problems()), *explain_wings()):
             echo(problem, err=True)
     if name and name in FAMILIES:
         for corruption, reason in FAMILIES[name].not_made.items():

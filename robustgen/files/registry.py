@@ -70,12 +70,20 @@ class Registry(Mapping[str, AnyRow]):
 
     @cached_property
     def _entries(self) -> "list[EntryPoint]":
-        if f"[{self.group}]" not in _read_entry_points():
-            return []
         # A package may be on the path twice; each entry counts once.
-        installed = _read_installed().select(group=self.group)
-        found = {(_name_package(entry), entry.name): entry for entry in installed}
+        found: dict[tuple[str, str], EntryPoint] = {}
+        for folder in self._list_folders():
+            # The import takes longer than most commands need to print their help.
+            from importlib.metadata import Distribution
+
+            entries = Distribution.at(folder).entry_points.select(group=self.group)
+            found |= {(_name_package(entry), entry.name): entry for entry in entries}
         return [found[key] for key in sorted(found)]
+
+    def _list_folders(self, *, damaged: bool = False) -> list[Path]:
+        """Return the folders of the packages that name this group in their entry points."""
+        texts = read_entry_points().items()
+        return [path for path, text in texts if f"[{self.group}]" in text and _is_damaged(text) == damaged]
 
     @cached_property
     def _plugins(self) -> "dict[str, EntryPoint]":
@@ -114,6 +122,9 @@ class Registry(Mapping[str, AnyRow]):
     def problems(self) -> list[str]:
         """Return why some plug-ins cannot be used, one line each."""
         found = [problem for name in self._plugins if (problem := self._explain(name))]
+        for folder in self._list_folders(damaged=True):
+            package = folder.stem.replace("-", " ").replace("_", "-")
+            found.append(f"package {package} cannot be used: {folder / _ENTRY_POINTS} is damaged")
         owners = dict.fromkeys((*self._built_in, *self._reserved), "robustgen")
         for entry in self._entries:
             package = _name_package(entry)
@@ -123,6 +134,10 @@ class Registry(Mapping[str, AnyRow]):
                     f"{self.noun} {f'{package}: {entry.name}'!r} cannot be used: the name is taken by {owner}"
                 )
         return found
+
+    def find_package(self, name: str) -> str:
+        """Return the package of a row: ``"robustgen"``, or name and version of that of a plug-in."""
+        return "robustgen" if name in self._built_in else _name_package(self._plugins[name])
 
     def _explain(self, name: str) -> str | None:
         """Return why a plug-in cannot be used; None if it can."""
@@ -139,19 +154,39 @@ def load_row(name: str) -> Any:
     return getattr(import_module(module), attribute) if attribute else import_module(module)
 
 
-@lru_cache(maxsize=1)
-def _read_entry_points() -> str:
-    """Return the text of all files of entry points, in a tenth of the time of `importlib.metadata`."""
-    found = (path for folder in map(Path, sys.path) for path in folder.glob("*-info/entry_points.txt"))
-    return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in found)
+_ENTRY_POINTS: Final = "entry_points.txt"
 
 
 @lru_cache(maxsize=1)
-def _read_installed() -> Any:
-    # The import takes longer than most commands need to print their help.
-    from importlib.metadata import entry_points
+def read_entry_points() -> dict[Path, str]:
+    """Return the texts of all files of entry points, in a tenth of the time of `importlib.metadata`.
 
-    return entry_points()
+    Of packages whose file is damaged, pydantic and numba, which would fail at it, find no entry points from
+    then on.
+    """
+    found = (path for folder in map(Path, sys.path) for path in folder.glob(f"*-info/{_ENTRY_POINTS}"))
+    texts = {path.parent: path.read_text(encoding="utf-8", errors="replace") for path in found}
+    if any(map(_is_damaged, texts.values())):
+        from importlib import metadata
+
+        read: Any = vars(metadata.Distribution)["entry_points"].fget
+
+        def read_undamaged(self: metadata.Distribution) -> Any:
+            try:
+                return read(self)
+            except (TypeError, ValueError):
+                return metadata.EntryPoints()
+
+        metadata.Distribution.entry_points = property(read_undamaged)  # type: ignore[method-assign,assignment]
+    return texts
+
+
+def _is_damaged(text: str) -> bool:
+    """Return whether a file of entry points has a line that is none, or is not UTF-8."""
+    lines = filter(None, map(str.strip, text.splitlines()))
+    return "\ufffd" in text or any(
+        "=" not in line and line[0] != "#" and line[0] + line[-1] != "[]" for line in lines
+    )
 
 
 def _name_package(entry: "EntryPoint") -> str:

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from robustgen.errors import ArgumentError
 from robustgen.files.registry import Registry, load_row
 
 
@@ -107,7 +108,21 @@ _IS_THERE: Final = getattr(find_spec("robustgen.related"), "origin", None) is no
 OWN: Final = {"related": "robustgen.related.rows:RELATED"} if _IS_THERE else {}
 """Wings of this package."""
 
-WINGS: Final[Registry[Wing]] = Registry("wing", "robustgen.wings", Wing, OWN)
+
+class Wings(Registry[Wing]):
+    """Wings by name: those of this package, and those of plug-ins."""
+
+    def check(self, row: Any, name: str) -> Wing:
+        """Return the wing of a plug-in; raise an ArgumentError if it or one of its rows is none."""
+        wing = super().check(row, name)
+        types = {CommandRow: [str, Section, str, str, bool], SetRow: [str, str, str]}
+        for each in (*wing.commands, *wing.sets.values()):
+            if types.get(type(each)) != [*map(type, each)]:
+                raise ArgumentError(f"its rows must be CommandRow and SetRow with texts, not {each!r}")
+        return wing
+
+
+WINGS: Final = Wings("wing", "robustgen.wings", Wing, OWN)
 
 
 def list_wings() -> Iterator[Wing]:

@@ -57,6 +57,39 @@ def test_packages_that_cannot_be_used_are_listed_with_the_reason(site):
     assert "imported" not in told
 
 
+WING = "from robustgen.plugins import *\nWING = Wing(commands={})\n"
+ROW = "(CommandRow({}, Section.SEE, {!r}, 'S.'),)"
+# Package to what follows the group in its entry points, and its module.
+BROKEN = {
+    "no-value": (b"a\n", ""),
+    "two-lines": (b"b =\n  two_lines:WING\n", ""),
+    "not-utf8": (b"c = not_utf8:W\xe9NG\n", ""),
+    "no-module": (b"d = nowhere:WING\n", ""),
+    "no-text": (b"e = no_text:WING\n", WING.format(ROW.format(3, "no_text"))),
+    "no-rows": (b"f = no_rows:WING\n", WING.format("None")),
+    "shadow": (b"g = shadow:WING\n", WING.format(ROW.format("'make-c'", "shadow"))),
+}
+
+
+def test_every_command_works_beside_packages_that_are_broken(tmp_path):
+    site, photo = tmp_path / "site", put_photo(tmp_path / "photos" / "a.png")
+    for package, (text, module) in BROKEN.items():
+        name = package.replace("-", "_")
+        install(site, package, [], {name: module}, "robustgen.wings")
+        (site / f"{name}-1.0.dist-info" / "entry_points.txt").write_bytes(b"[robustgen.wings]\n" + text)
+    row = ROW.format("'count'", "gone.module")
+    install(site, "gone", [("gone", "gone:WING")], {"gone": WING.format(row)}, "robustgen.wings")
+    flags = ("--source", photo.parent, "--corruptions", "contrast", "--severities", "1", "--jobs", "1")
+    told = [
+        run_with(site, *words, status=status).stderr
+        for words, status in ((("--help",), 0), (("list",), 0), (("no-such-command",), 2))
+    ]
+    for package in BROKEN:
+        assert all(f"package {package} 1.0 cannot be used" in each for each in told)
+    assert "package gone 1.0" in run_with(site, "count", status=2).stderr
+    assert not run_with(site, "make-c", *flags, "--output", tmp_path / "out", "--quiet").stderr
+
+
 def test_only_those_who_ask_for_a_bad_package_are_refused(site, tmp_path):
     put_photo(tmp_path / "photos" / "a" / "b.png")
     flags = ("--source", tmp_path / "photos", "--corruptions", "contrast", "--output", tmp_path / "out")
