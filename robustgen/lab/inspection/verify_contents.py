@@ -9,13 +9,13 @@ from robustgen.display.text import Table, format_tables
 from robustgen.errors import ArgumentError
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, NOTES, STATE, SUMS
 from robustgen.files.storage import Store, open_store, prefetch
-from robustgen.files.text_files import read_sums
+from robustgen.files.text_files import read_sums, split_names
 from robustgen.sets.dataset.manifest import list_sums
 from robustgen.sets.dataset.outputs import file_digest, measure_file
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.sources.classes import KEYS
+from robustgen.sets.sources.trees import is_video
 
-_VIDEO = ".mp4"
 # The names of all files of each are in memory.
 _FOLDERS_AHEAD = 4
 
@@ -127,6 +127,7 @@ def check_contents(store: Store, jobs: int, about: Collection[str]) -> tuple[lis
         Files about the set, which these checksums do not list.
     """
     found, counts, folders = list[Finding](), Counts(), list_folders(store)
+    keys = split_names(store.read(KEYS)) if store.exists(KEYS) else ()
     exempt = {MANIFEST_SUMS, ERRORS, *about}
     exempt |= {prefix + name for prefix in folders for name in (SUMS, FRAMES)}
     irregular = {path: what for path, what in store.list_irregular() if not path.startswith(f"{STATE}/")}
@@ -150,7 +151,7 @@ def check_contents(store: Store, jobs: int, about: Collection[str]) -> tuple[lis
             total += size
             found += findings
         counts[prefix] = len(listed), total
-        found += _check_frames(store, prefix, listed)
+        found += _check_frames(store, prefix, listed, keys)
     _name_truncated(store, found)
     return found, counts
 
@@ -167,9 +168,13 @@ def _check_file(store: Store, path: str, digest: str) -> tuple[int, list[Finding
     return size, [Finding("changed", path)] * (found != digest)
 
 
-def _check_frames(store: Store, prefix: str, listed: Mapping[str, str]) -> Iterator[Finding]:
+def _check_frames(
+    store: Store, prefix: str, listed: Mapping[str, str], keys: Collection[str]
+) -> Iterator[Finding]:
     """Yield a finding if frame digests of the videos are missing or incomplete."""
-    videos = {path for path in listed if path.endswith(_VIDEO)}
+    videos = set(filter(is_video, listed))
+    # Other videos may be repeated beside the clips.
+    videos = videos.intersection(f"{prefix}{key}" for key in keys) if keys else videos
     if videos and read_listed(store, prefix, FRAMES).keys() != videos:
         yield Finding("changed", prefix + FRAMES, f": does not list the videos of {SUMS}")
 
@@ -238,7 +243,7 @@ def _compare(
     yield from (Finding("missing", path, f": is in {place}") for path in theirs.keys() - ours.keys())
     yield from (Finding("extra", path, f": is not in {place}") for path in ours.keys() - theirs.keys())
     different = [path for path in ours.keys() & theirs if ours[path] != theirs[path]]
-    videos = any(path.endswith(_VIDEO) for path in different)
+    videos = any(map(is_video, different))
     our_frames, their_frames = (
         read_listed(each, prefix, FRAMES) if videos else {} for each in (store, other)
     )

@@ -7,7 +7,7 @@ Everything that writes, shows, streams or measures a corruption or perturbation 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, overload
 
@@ -142,7 +142,8 @@ class BoundCorruption(Bound):
             )
         if operation.over_time == "whole":
             changed: Clip = operation.function(clip, self.any_parameters(), rng)
-            return changed
+            # Encoders keep all frames; others leave some out.
+            return replace(changed, names=clip.names) if changed.data else changed
         return Clip(self._corrupt_frames(clip, rng, given, temporal), clip.rate, names=clip.names)
 
     def _corrupt_frames(

@@ -484,7 +484,9 @@ class ClipVideoEncoder(Encoder):
 
 @dataclass(frozen=True)
 class OriginalClipEncoder(Encoder):
-    """Encoder of frames with the names and formats of the source's frames, and of videos as MP4 files.
+    """Encoder of frames with the names and formats of the source's frames, and of videos with their names.
+
+    The content of a video is MP4, as FFmpeg and so nearly all readers look at the content, not at the name.
 
     Attributes
     ----------
@@ -506,12 +508,13 @@ class OriginalClipEncoder(Encoder):
         return self.encoder.versions() | self.video_encoder.versions()
 
     def output_name(self, key: str) -> str:
-        """Return the folder of the frames, or the name of the video."""
-        return self.video_encoder.output_name(key) if is_video(key) else key
+        """Return the folder of the frames, or the name of the video: `key`."""
+        return key
 
     def encode(self, variant: Variant, key: str, pixels: Any) -> Iterable[Encoded]:
         """Return the files of the frames of a `Clip`, or its video."""
-        return self._choose(key, pixels).encode(variant, key, pixels)
+        files = self._choose(key, pixels).encode(variant, key, pixels)
+        return (file._replace(name=key) for file in files) if is_video(key) else files
 
     def as_read(self, variant: Variant, key: str, pixels: Any) -> Rgb:
         """Return the frames read back, uint8 (T, H, W, 3)."""

@@ -325,6 +325,46 @@ def test_annotations_beside_clips_are_mirrored(tmp_path):
         assert findings(tmp_path / "out", status=0) == []
 
 
+NAMED = {
+    "UCF101": ("UCF-101/{}.avi", "ucfTrainTestlist/testlist01.txt"),
+    "SSv2": ("20bn/{}.webm", "labels/validation.txt"),
+    "Charades": ("{}.mp4", "test.csv"),
+    "wrong suffix": ("{}.MPG", "list.txt"),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_lists_beside_clips_name_their_files(clips, tmp_path, name):
+    pattern, listed = NAMED[name]
+    source, names = tmp_path / "source", [pattern.format(each) for each in ("cat/a", "dog/b")]
+    for each in names:
+        (source / each).parent.mkdir(parents=True)
+        shutil.copy(clips / "cat/a.mp4", source / each)
+    (source / listed).parent.mkdir(exist_ok=True)
+    (source / listed).write_text("\n".join(names))
+    shutil.copy(clips / "cat/a.mp4", source / "preview.mp4.part")
+    few = ("--corruptions", "fog,video-c:h264_crf", "--format", "original", "--set", "mirror=link")
+    make_c(source, tmp_path / "out", *FLAGS, *few)
+    for variant in ("clean", "fog/4", "video-c.h264_crf/1"):
+        folder = tmp_path / "out" / variant
+        for each in (folder / listed).read_text().split():
+            assert len(video.read_frames((folder / each).read_bytes())) == 16
+    assert findings(tmp_path / "out", status=0) == []
+    keys = robustgen.open_set(tmp_path / "out").keys_of(Variant("fog", 4, "fog/4"))
+    assert keys == tuple(sorted(names))
+    (tmp_path / "out/fog/4/FRAMES.SHA256").unlink()
+    assert any("fog/4/FRAMES.SHA256" in line for line in findings(tmp_path / "out"))
+
+
+def test_frames_that_an_encoder_returns_keep_their_names(tmp_path):
+    put_frames(tmp_path / "source/cat/a", pan(0, 9), "{:06d}.jpg", 1)
+    flags = ("--corruptions", "video-c:h264_crf", "--format", "original", "--no-clean")
+    make_c(tmp_path / "source", tmp_path / "out", *FLAGS, *flags)
+    assert sorted(path.name for path in (tmp_path / "out").glob("*/4/cat/a/*")) == [
+        f"{n:06d}.jpg" for n in range(1, 10)
+    ]
+
+
 def test_masks_of_clips_are_mirrored_and_not_corrupted(tmp_path):
     source = tmp_path / "DAVIS"
     for number, name in enumerate(("bear", "goat")):
