@@ -161,6 +161,9 @@ def check_pictures(source: TreeItems[Any], keys: Sequence[str], found: FoundMaps
         maps = [key for name in odd for key in groups[name]]
         _refuse([key for key in pictures if key not in {*maps}], maps, "cannot be photographs")
     if pair := _find_pair(_list_series(pictures), found.said):
+        # Photographs in colours come first.
+        if not found.said.issuperset(pair[0]) and _look(source, pair[0]) != "colour":
+            pair = pair[::-1]
         _refuse(*pair, "have the names of other images")
 
 

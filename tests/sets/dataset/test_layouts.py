@@ -1,6 +1,7 @@
 """Pictures and label maps: what layouts and names say, and what is refused because it would be a guess."""
 
 import re
+from fnmatch import fnmatchcase
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from PIL import Image
 
 from robustgen.errors import ConfigError
 from robustgen.sets.dataset.layouts import check_pictures, describe_likely_maps, find_maps
+from robustgen.sets.sources.base import SourceOptions
 from robustgen.sets.sources.folder import ImageFolder
 from tests.helpers import cli, photo
 
@@ -46,7 +48,7 @@ def put_layout(root, layout, count=4):
 
 
 def find(root):
-    source = ImageFolder(root)
+    source = ImageFolder(root, SourceOptions(classes=False))
     found = find_maps(source.keys())
     check_pictures(source, source.keys(), found)
     return found
@@ -103,16 +105,24 @@ PICTURES = {
     "icons that repeat names": {"star/{}.png": "map", **{f"{name}/{{}}.png": "picture" for name in "abc"}},
     "with and without masks": {"with_mask/{}.png": "picture", "without_mask/{}.png": "picture"},
     "infrared": {"visible/{}.png": "picture", "infrared/{}.png": "matte"},
+    "two series": {"{}_a.png": "matte", "{}_b.png": "picture"},
+    "names with signs": {"a[1]/{}.png": "picture", "b *x/{}.png": "matte"},
 }
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_what_no_layout_says_is_refused_with_patterns_that_work(tmp_path, name):
-    put_layout(tmp_path, PICTURES[name])
+    wanted = put_layout(tmp_path, PICTURES[name])
     with pytest.raises(ConfigError, match=r"--set maps=none") as raised:
         find(tmp_path)
     pattern = re.search(r"'maps=(.*?)'", str(raised.value))[1]
-    assert 0 < len(find_maps(ImageFolder(tmp_path).keys(), [pattern]).maps) < 4 * len(PICTURES[name])
+    keys = ImageFolder(tmp_path, SourceOptions(classes=False)).keys()
+    assert 0 < len(maps := find_maps(keys, [pattern]).maps) < 4 * len(PICTURES[name])
+    if subset := re.search(r"--subset '(.*?)'", str(raised.value)):
+        chosen = {key for key in keys if fnmatchcase(key, subset[1])}
+        assert chosen and chosen.isdisjoint(maps)
+    if name in ("infrared", "two series", "names with signs"):
+        assert maps == wanted
 
 
 def test_maps_of_a_general_rule_are_no_photographs(tmp_path):
@@ -146,7 +156,7 @@ def test_pictures_need_no_word(tmp_path, name):
 )
 def test_likely_maps_among_classes_are_counted(tmp_path, layout, picture):
     maps = put_layout(tmp_path, layout, 9)
-    remark, pattern = describe_likely_maps(ImageFolder(tmp_path).keys())
+    remark, pattern = describe_likely_maps(ImageFolder(tmp_path, SourceOptions(classes=False)).keys())
     assert "9 images" in remark and repr(min(maps)) in remark and repr(picture) in remark and pattern
 
 
@@ -163,7 +173,7 @@ def test_likely_maps_among_classes_are_counted(tmp_path, layout, picture):
 )
 def test_nothing_is_said_about_classes_that_are_no_maps(tmp_path, layout):
     put_layout(tmp_path, layout)
-    assert describe_likely_maps(ImageFolder(tmp_path).keys()) == ("", None)
+    assert describe_likely_maps(ImageFolder(tmp_path, SourceOptions(classes=False)).keys()) == ("", None)
 
 
 @pytest.mark.parametrize(
