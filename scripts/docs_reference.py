@@ -28,6 +28,7 @@ from robustgen.pixels.benchmarks.ingredients import Ingredient
 from robustgen.settings.config import Config
 from robustgen.settings.fields import Flag, Group, Options, expand_variables, flag_of, list_flags
 from robustgen.settings.models import ModelInput, OnTheFly, Runtime
+from robustgen.settings.recipes import list_recipes
 from robustgen.settings.running import Running
 from robustgen.settings.schema import make_schema
 from robustgen.settings.yaml_files import dataset_file, dataset_names
@@ -38,6 +39,27 @@ SCHEMAS = Path(inspect.getfile(files)).parent / "schemas"
 INSTALL = "robustgen[{}]"
 TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true, false"}
 WRITTEN = "<!-- Written by scripts/docs_reference.py from robustgen/settings; run `make docs`. -->"
+
+RECIPES = f"""\
+# The -C of your set
+
+{WRITTEN.replace("robustgen/settings", "robustgen/settings/recipes.json")}
+
+Each command makes the corrupted copy of a well-known set: 15 corruptions at the severities 1 to 5. A test
+runs each one on a small stand-in with the layout of the set, and opens a variant with the loader that the
+table names; "files in place" means that the test compares names and contents of all files, without the
+set's own loader. `robustgen list recipes` prints the commands.
+
+- The first folder in a command is that of the set on your disk. Choose the split with `--subset`, as the
+  commands do: a pattern, or `@FILE`, a list. Add `--output`, `--severities 1,3,5`, or `--corruptions all` for
+  the four extra corruptions.
+- `--dataset coco-c` has the functions of [imagecorruptions](../use/detection.md), and JPEG files of quality
+  85 (`--quality`). Each variant is a complete set: give its folder, `out/coco-c/fog/3`, to the loader.
+- "compare with" names published results with the same functions; an empty cell means that we know of none.
+
+With `--dry-run`, `make-c` names the layout if it is one of those that say which images are
+[label maps](../use/detection.md#label-maps).
+"""
 
 CONFIG = f"""\
 # Configs
@@ -282,6 +304,7 @@ def make_pages() -> dict[str, str]:
         "docs/reference/config.md": "\n".join(config),
         "docs/reference/commands.md": make_commands_page(CORE_INTRO, core),
         "docs/reference/files.md": make_files_page(),
+        "docs/reference/recipes.md": make_recipes_page(),
         "robustgen/settings/keywords.py": make_keywords(),
         "robustgen/cli/completion.json": make_completion(core),
         **dict(_write_installations()),
@@ -301,6 +324,25 @@ def make_pages_of_wings() -> dict[str, str]:
 def make_commands_page(intro: str, commands: dict[str, click.Command]) -> str:
     """Return the reference of commands."""
     return "\n".join((intro, *(_describe_command(*each) for each in commands.items())))
+
+
+def make_recipes_page() -> str:
+    """Return the table of the corrupted copies of well-known sets."""
+    rows = (
+        (
+            row.name,
+            f"`robustgen {row.command}`".replace("|", "\\|"),
+            row.kept,
+            row.loader,
+            row.compared,
+            row.differs,
+        )
+        for row in list_recipes()
+    )
+    table = _table("set command kept opened_with compared_with differs", rows)
+    return (
+        f"{RECIPES}\n{table.replace('opened_with', 'opened with').replace('compared_with', 'compare with')}"
+    )
 
 
 def make_completion(commands: dict[str, click.Command]) -> str:

@@ -182,6 +182,14 @@ def _describe_mirror(plan: "Plan") -> "Iterator[str]":
     yield f"mirror: {count} of {format_size(size)} into each of {folders} folders as {how}: {examples}"
 
 
+def _name_layouts(plan: "Plan") -> list[str]:
+    """Return the published layouts of a set that mirrors its source."""
+    from robustgen.sets.dataset.layouts import name_layouts
+
+    images = () if plan.mirror is None else plan.mirror.images | plan.mirror.others | plan.mirror.maps
+    return name_layouts(images)
+
+
 def _show_plan(plan: "Plan") -> None:
     from robustgen.sets.dataset.estimate import estimate
 
@@ -196,6 +204,8 @@ def _show_plan(plan: "Plan") -> None:
         echo(f"         and {len(plan.refused) - _MOST_NAMED} more")
     for remark in (*plan.remarks, *plan.source.remarks()):
         echo(f"         {remark}")
+    for name in _name_layouts(plan):
+        echo(f"layout   {name}")
     for line in plan.source.describe_columns():
         echo(f"columns  {line}")
     for line in _describe_classes(plan):

@@ -85,7 +85,7 @@ def _find(name: str) -> list[dict[str, Any]]:
         if family and (reason := family.not_made.get(name.partition(":")[2])):
             raise ArgumentError(f"{name} cannot be made: it {reason}")
         known = {str(word) for each in every for word in (each["name"], *_groups(each))}
-        nouns = "corruption, perturbation, edition, format, data set or family"
+        nouns = "corruption, perturbation, edition, format, data set, recipe or family"
         if get_close_matches(name.lower(), known, n=1):
             raise UnknownNameError(nouns, name, sorted(known))
         raise ArgumentError(f"unknown {nouns} {name!r} (robustgen list names all)")
@@ -105,10 +105,11 @@ def _groups(each: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _list_all(families: Mapping[str, "Family"]) -> Iterator[dict[str, Any]]:
-    """Yield all corruptions of `families`, perturbations, editions, formats and data sets, for JSON."""
+    """Yield all corruptions of `families`, perturbations, editions, formats, sets and recipes, for JSON."""
     from robustgen.pixels.benchmarks.editions import EDITIONS
     from robustgen.pixels.benchmarks.perturbations import PERTURBATIONS
     from robustgen.sets.formats import FORMATS
+    from robustgen.settings.recipes import list_recipes
     from robustgen.settings.yaml_files import dataset_file, dataset_names
 
     for family in families.values():
@@ -122,6 +123,7 @@ def _list_all(families: Mapping[str, "Family"]) -> Iterator[dict[str, Any]]:
     yield from (_read_format(name, FORMATS[name]) for name in FORMATS.list_usable())
     for name in dataset_names():
         yield {"type": "data set", "name": name, "config": dataset_file(name).read_text(encoding="utf-8")}
+    yield from ({"type": "recipe", **row._asdict()} for row in list_recipes())
 
 
 def _read_operation(operation: "Operation") -> dict[str, Any]:
@@ -183,6 +185,7 @@ def _head(each: dict[str, Any]) -> str:
         "edition": "editions",
         "format": "formats (robustgen make-c --format NAME; with images inside also webdataset:png)",
         "data set": "data sets (robustgen make-c --dataset NAME)",
+        "recipe": "recipes of well-known sets (robustgen COMMAND)",
     }[each["type"]]
 
 
@@ -193,6 +196,8 @@ def _row(each: dict[str, Any]) -> str:
         return f"  {_describe(each).removeprefix('format ')}"
     if each["type"] == "data set":
         return f"  {each['name']:20s} {each['config'].partition(chr(10))[0].removeprefix('# ')}"
+    if each["type"] == "recipe":
+        return f"  {each['name']:20s} {each['command']}"
     first = next(iter(each["parameters"].values()))[1]
     group = "common" if each["common"] else "extra"
     return f"  {each['name']:31s} {each['category']:8s} {group:7s} {', '.join(first)}"
@@ -202,6 +207,8 @@ def _describe(each: dict[str, Any]) -> str:
     """Return all details of an entry, in several lines."""
     if each["type"] == "data set":
         return f"data set {each['name']}, the config\n\n{each['config'].rstrip()}"
+    if each["type"] == "recipe":
+        return "\n".join(f"{key:9s} {value}" for key, value in each.items() if value and key != "type")
     if each["type"] == "format":
         inside = ", with images inside" * each["contains_images"]
         return f"format {each['name']:20s} {each['title']}: {' and '.join(each['sets'])}{inside}"

@@ -114,6 +114,7 @@ SPEAKERS = {
     "lab/scores": "score evaluate",
     "lab/scores/detection": "score-detection",
     "lab/scores/result_grid": "score-segmentation",
+    "lab/scores/palettes": "score-segmentation",
     "lab/scores/segmentation": "score-segmentation",
     "lab/scores/scoreboard": "score",
     "lab/scores/text_forms": "score",

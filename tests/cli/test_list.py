@@ -21,7 +21,7 @@ def test_list_tells_the_constants_of_one():
     assert "scale 224, severity 5: radius 20, sigma 15" in text
     assert "scale  32, difficulty 1: radius 6, sigma 1.8, step 9" in text
     assert cli_error("list", "forst").endswith("(did you mean 'frost'?)")
-    nouns = "corruption, perturbation, edition, format, data set or family"
+    nouns = "corruption, perturbation, edition, format, data set, recipe or family"
     assert cli_error("list", "QQQ") == f"unknown {nouns} 'QQQ' (robustgen list names all)"
 
 
@@ -51,7 +51,8 @@ def test_list_describes_an_edition_and_the_config_of_a_data_set():
 
 def test_list_gives_all_as_json():
     found = json.loads(cli("list", "--format", "json").stdout)
-    assert {each["type"] for each in found} == {"corruption", "perturbation", "edition", "format", "data set"}
+    kinds = {"corruption", "perturbation", "edition", "format", "data set", "recipe"}
+    assert {each["type"] for each in found} == kinds
     assert {each["name"] for each in found if each["type"] == "edition"} == set(EDITIONS)
     (fog,) = json.loads(cli("list", "fog", "--format", "json").stdout)
     assert fog["parameters"]["224"]["3"] == dataclasses.asdict(CORRUPTIONS["fog"].parameters(3, 224))

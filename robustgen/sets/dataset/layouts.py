@@ -82,6 +82,17 @@ def list_layouts() -> tuple[Layout, ...]:
     return tuple(layouts)
 
 
+def name_layouts(names: Collection[str]) -> list[str]:
+    """Return the published layouts that images have, by their `names`."""
+    return [
+        row.name
+        for row in list_layouts()
+        if not row.looked_at
+        and any(map(row.pictures.fullmatch, names))
+        and (row.alone or any(map(row.maps.fullmatch, names)))
+    ]
+
+
 def _compile(patterns: Iterable[str], flags: int) -> re.Pattern[str]:
     """Return what matches the end of a path: * any part of a name, ** any rest, {a,b} one of several."""
     words = {"**": ".*", "*": "[^/]*", "{": "(?:", "}": ")", ",": "|"}

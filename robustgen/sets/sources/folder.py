@@ -141,7 +141,7 @@ class TreeItems(ListedItems[Loaded]):
         inner = sorted("/".join(key.split("/", 2)[:2]) for key in keys if key.count("/") > 1)
         if 2 * len(inner) > len(keys) and len({folder.partition("/")[2] for folder in inner}) > 1:
             first, is_folder = class_of(inner[0]), isinstance(self._tree, FolderTree)
-            way = f"--source {self.location}/{self._prefix}{first}" if is_folder else f"--split {first}"
+            way = f"--source {self.location}/{self._prefix}{first}" if is_folder else f"--set split={first}"
             yield (
                 f"classes are the folders such as {first!r}, not those in them, such as {inner[0]!r}: {way} "
                 "takes the latter, and --labels FILE the classes of a table"

@@ -438,7 +438,7 @@ def test_the_level_of_classes_is_said_and_that_of_archives(tmp_path, name):
         way = re.search(r"--source (\S+)", lines[0])[1]
         assert [*open_source(way).classes] == ["cat", "dog"]
         tar, _ = archives
-        split = re.search(r"--split (\S+)", " ".join(tar.remarks()))[1]
+        split = re.search(r"--set split=(\S+)", " ".join(tar.remarks()))[1]
         assert [*open_source(tmp_path / "a.tar", options=SourceOptions(split=split)).classes] == [
             "cat",
             "dog",
