@@ -30,10 +30,8 @@ def as_rng(rng: Any) -> Rng:
         if rng is not None and rng < 0:
             raise ArgumentError(f"rng must not be negative, not {rng}")
         return np.random.default_rng(rng)
-    raise ArgumentTypeError(
-        "rng must be a non-negative int, a numpy.random.Generator, a numpy.random.RandomState or None, "
-        f"not {rng!r}"
-    )
+    kinds = "a non-negative int, a numpy.random.Generator, a numpy.random.RandomState or None"
+    raise ArgumentTypeError(f"rng must be {kinds}, not {rng!r}")
 
 
 def corrupt(

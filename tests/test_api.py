@@ -458,7 +458,7 @@ def test_turbo_is_a_parameter_of_jpeg_compression():
         ("glass_blur", {"iterations": 1.5}, "iterations: must be a whole number of at least 0, not 1.5"),
         ("jpeg_compression", {"library": "mozjpeg"}, "library: must be 'turbo' or 'ijg', not 'mozjpeg'"),
         ("frost", {"frost": 3}, "parameters: frost: cannot be used: "),
-        ("pixelate", {"fraction": 0}, "pixelate: fraction 0 leaves no pixel of 64 x 64"),
+        ("pixelate", {"fraction": 0}, "pixelate: fraction 0 leaves none of 64 x 64"),
         ("pixelate", {"fraction": 1.5}, "parameters: pixelate.fraction: must be from 0 to 1, not 1.5"),
         ("jpeg_compression", {"quality": 0}, "jpeg_compression.quality: must be from 1 to 100, not 0"),
         ("contrast", [0.3], "parameters must be a mapping"),

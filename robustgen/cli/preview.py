@@ -57,9 +57,7 @@ def preview(config: Config, options: Previewing) -> None:
     suffix = output.suffix.lower()
     if suffix in PAGE_SUFFIXES:
         if of_clips:
-            raise ConfigError(
-                f"--output {output}: a page is for images; choose .png, .jpg, .webp, .gif or .mp4"
-            )
+            raise ConfigError(f"--output {output}: a page is for images; choose .png, .gif or .mp4")
         _write_page(config, options, kind, output)
         return
     from robustgen.display import sheets
@@ -95,9 +93,7 @@ def _find_kind(config: Config, options: Previewing, of_clips: bool) -> "Kind":
     given = sorted((config.flagged | options.flagged) - ({"frames"} if of_clips else set()))
     of_c, of_p = ([key for key in given if key in keys] for keys in (_OF_CORRUPTIONS, _OF_SEQUENCES))
     if of_c and of_p:
-        raise ConfigError(
-            f"{spell(of_c[0])} is for corruptions, {spell(of_p[0])} for perturbations: give one of them"
-        )
+        raise ConfigError(f"{spell(of_c[0])} is for corruptions, {spell(of_p[0])} for perturbations")
     if options.grid and "severities" in config.flagged and len(config.severities) > 1:
         raise ConfigError("--grid shows one severity, such as --severities 3")
     return "p" if of_p else "c"

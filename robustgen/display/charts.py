@@ -100,9 +100,7 @@ def check_chart_path(path: Path, *others: str) -> None:
         matplotlib is not installed.
     """
     if path.suffix.lower() not in CHART_SUFFIXES:
-        raise ConfigError(
-            f"--output {path}: must end in {', '.join(dict.fromkeys((*CHART_SUFFIXES, *others)))}"
-        )
+        raise ConfigError(f"--output {path}: must end in {', '.join((*CHART_SUFFIXES, *others))}")
     _matplotlib()
 
 

@@ -228,20 +228,14 @@ class Ledger:
             self._has_begun = True
         except (FileExistsError, NotADirectoryError):
             if not (held := self.settings()):
-                raise OutputError(
-                    f"{self.location}: is in the way of robustgen's state folder; move it, "
-                    "or choose another output"
-                ) from None
+                raise OutputError(f"{self.location}: is in the way of the state folder; move it") from None
             return held
         return content
 
     def refuse_unrecorded(self, paths: Iterable[str], hint: str = "") -> None:
         """Raise an OutputError that names the first of these `paths`, if there are any."""
         if path := next(iter(paths), None):
-            raise OutputError(
-                f"{self.root.location}: contains {path}, which no run of this command recorded; "
-                f"choose another output{hint}"
-            )
+            raise OutputError(f"{self.root.location}: no run recorded {path}; choose another output{hint}")
 
     # --- records
 

@@ -100,9 +100,8 @@ class Registry(Mapping[str, AnyRow]):
             return self.check(row, entry.name)
         except (Exception, SystemExit) as error:
             reason = str(error) if isinstance(error, ArgumentError) else name_error(error)
-            raise ArgumentError(
-                f"{self.noun} {entry.name!r} of package {_name_package(entry)} cannot be used: {reason}"
-            ) from error
+            found = f"{self.noun} {entry.name!r} of package {_name_package(entry)}"
+            raise ArgumentError(f"{found} cannot be used: {reason}") from error
 
     def check(self, row: Any, name: str) -> AnyRow:
         """Return the `row` of the plug-in called `name`; raise an ArgumentError if it is no row."""

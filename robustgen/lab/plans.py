@@ -79,10 +79,7 @@ def read_plan(
     }
     plan = plan_again(str(title), config | {key: value for key, value in given.items() if value}, path)
     if _digest(plan) != digest:
-        raise ConfigError(
-            f"{path}: gives another set on this machine: the source lists other images, or libraries have "
-            "other releases; write the plan again"
-        )
+        raise ConfigError(f"{path}: another set on this machine (images or libraries); write the plan again")
     return plan
 
 

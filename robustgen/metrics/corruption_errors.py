@@ -575,9 +575,7 @@ def multi_label_balanced_error(scores: ArrayLike, labels: ArrayLike, thresholds:
     truth: NDArray[np.int64] = array_of(labels, "labels", "iub", "images labels").astype(np.int64)
     limits = np.asarray(thresholds, np.float64)
     if truth.shape != values.shape or limits.shape not in ((), values.shape[1:]):
-        raise ArgumentError(
-            f"labels {truth.shape} and thresholds {limits.shape} do not match scores {values.shape}"
-        )
+        raise ArgumentError(f"labels {truth.shape}, thresholds {limits.shape}, but scores {values.shape}")
     found = (values > limits).astype(np.int64)
     return float(np.mean([balanced_error(found[:, each], truth[:, each]) for each in range(truth.shape[1])]))
 

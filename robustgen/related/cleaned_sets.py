@@ -245,9 +245,7 @@ def _is_c_set(images: _SetImages, root: Store, manifest: dict[str, Any], name: s
     if written.kind == "p":
         first = written[written.variants[0]]
         if not isinstance(first, SequenceFolder) or not first.has_frames(first.keys()[0]):
-            raise SourceError(
-                f"{root.location}: contains sequences; use robustgen predict --clean-input {name} instead"
-            )
+            raise SourceError(f"{root.location}: holds sequences; use predict --clean-input {name}")
         return False
     # The folders of an unpacked archive may not be those that make-c uses.
     return not isinstance(written, TreeSet) or all(

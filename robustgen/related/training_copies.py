@@ -103,9 +103,7 @@ def refuse_scored_source(choices: AugMixChoices) -> None:
     """
     origin = Path(choices.origins.get("source", "").rpartition(":")[0])
     if origin.parent == config_folder():
-        raise ConfigError(
-            f"--dataset {origin.stem} names test images; give the training images with --source"
-        )
+        raise ConfigError(f"--dataset {origin.stem}: test images; name training images with --source")
 
 
 def _check_training(source: Source) -> None:
@@ -116,6 +114,4 @@ def _check_training(source: Source) -> None:
             "images while loading them, with robustgen.torch.AugMixDataset"
         )
     if isinstance(source, TinyImageNet) and source.split != "train":
-        raise SourceError(
-            f"{source.location}: the validation images of Tiny ImageNet are for tests; give --split train"
-        )
+        raise SourceError(f"{source.location}: Tiny ImageNet's validation images; give --split train")

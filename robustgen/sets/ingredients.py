@@ -310,10 +310,8 @@ def open_ingredients(
     for ingredient, users in needing.items():
         place, settings = _read_settings(ingredient, config.ingredients.get(ingredient.name, {}))
         if place is None and ingredient.default == "refused":
-            raise ConfigError(
-                f"{users[0].operation.name} needs {ingredient.sentence}: "
-                f"give --with {ingredient.name}=PLACE, or leave it out"
-            )
+            needed = f"{users[0].operation.name} needs {ingredient.sentence}"
+            raise ConfigError(f"{needed}: give --with {ingredient.name}=PLACE, or leave it out")
         every, cache = match_keys(source, config), SetLedger(output).store if output else None
         spec = IngredientSpec(
             place, settings, [each.any_parameters() for each in users], source, every, config.libjpeg, cache

@@ -307,9 +307,7 @@ def expand_variables(value: Any) -> Any:
 def check_name(name: str) -> str:
     """Return the name of a set or a model, which names a folder; raise an ArgumentError if it cannot."""
     if not name or name.startswith(".") or re.search(r"[/\\\0-\x1f\ud800-\udc7f\udd00-\udfff]", name):
-        raise ArgumentError(
-            f"must be a name without slashes, and without a dot at its beginning, not {quote(name)}"
-        )
+        raise ArgumentError(f"must be a name without slashes or a dot at its beginning, not {quote(name)}")
     return name
 
 

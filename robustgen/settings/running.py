@@ -26,9 +26,7 @@ def read_shard(text: str | None) -> tuple[int, int]:
     if text != "auto":
         part, slash, parts = text.partition("/")
         if not (slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
-            raise ArgumentError(
-                f"must be I/N with I from 1 to N, for instance 3/16, or auto, not {quote(text)}"
-            )
+            raise ArgumentError(f"must be I/N, for instance 3/16, or auto, not {quote(text)}")
         return int(part), int(parts)
     missing = [name for name in _SLURM if not os.environ.get(name, "").isdecimal()]
     if missing:

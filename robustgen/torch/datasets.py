@@ -125,9 +125,7 @@ class SourceDataset:
             splits, _ = self.source.find_splits() if isinstance(self.source, ImageFolder) else ((), "")
             if splits:
                 named = f"{' and '.join(splits)} have the same class folders"
-                raise SourceError(
-                    f"{self.source.location}: {named}: name one of these folders (else give classes=False)"
-                )
+                raise SourceError(f"{self.source.location}: {named}: name one (else give classes=False)")
         self.keys: tuple[str, ...] = self.source.keys()
         self.classes: tuple[str, ...] = self.source.classes
         self.convert: bool = convert

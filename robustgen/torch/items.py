@@ -100,9 +100,7 @@ def _find_keys(base: Any) -> Callable[[int], str]:
         return partial(_key_below, base)
     if getattr(base, "base_folder", None) in _CIFAR and base.train is False:
         return "{:05d}".format
-    raise ArgumentError(
-        f"the keys of a {type(base).__name__} are unknown: give key=, a function of the index or a sequence"
-    )
+    raise ArgumentError(f"a {type(base).__name__} has no known keys: give key=, a function or a sequence")
 
 
 def _key_of_part(whole: Callable[[int], str], indices: Sequence[int], index: int) -> str:
@@ -113,10 +111,7 @@ def _check_level(folder: Any) -> None:
     """Refuse a root above ImageNet's class folders, by the first image and the last."""
     ends = {0, len(folder.samples) - 1} if folder.samples else set()
     if around := find_folders_of_classes(_key_below(folder, index) for index in ends):
-        raise ArgumentError(
-            f"{folder.root}: its class folders are deeper, in {', '.join(around)}; name one as root, or "
-            "give key="
-        )
+        raise ArgumentError(f"{folder.root}: name one of {', '.join(around)} as root, or give key=")
 
 
 def _key_below(folder: Any, index: int) -> str:

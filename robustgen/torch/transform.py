@@ -202,13 +202,8 @@ def _pixels(image: Any) -> Any:
     if isinstance(image, Image.Image):
         return image
     if image.dtype != torch.uint8:
-        raise ArgumentTypeError(
-            f"Corrupt takes tensors of dtype uint8, not {image.dtype}; put it before ToDtype"
-        )
+        raise ArgumentTypeError(f"Corrupt takes uint8 tensors, not {image.dtype}; put it before ToDtype")
     if image.ndim != 3 or image.shape[0] not in (1, 3):
-        raise ArgumentError(
-            "Corrupt takes tensors of shape (3, H, W) or (1, H, W), or batches of these, "
-            f"not {tuple(image.shape)}"
-        )
+        raise ArgumentError(f"Corrupt takes tensors (..., 3 or 1, H, W), not {tuple(image.shape)}")
     array = image.cpu().permute(1, 2, 0).numpy()
     return np.repeat(array, 3, axis=2) if image.shape[0] == 1 else np.ascontiguousarray(array)

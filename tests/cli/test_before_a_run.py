@@ -98,7 +98,7 @@ def test_the_side_of_the_images_decides_whether_they_are_playable(photos, tmp_pa
     few = ("--perturbations", "tilt", "--limit", 1, "--jobs", 1, "--output", tmp_path / "out")
     command = ("make-p", "--config", config, "--source", photos, *flags, *few)
     if refused:
-        assert f"halves the colour, which {refused} do not allow" in cli_error(*command)
+        assert f"needs even sides, not {refused}" in cli_error(*command)
     else:
         cli(*command)
 

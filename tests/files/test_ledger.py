@@ -84,7 +84,7 @@ def test_settings_that_cannot_be_read_are_refused_or_replaced(ledger, tmp_path, 
 def test_a_file_in_the_place_of_the_ledger_is_named(ledger, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / ".robustgen").write_text("mine")
-    with pytest.raises(OutputError, match="is in the way of robustgen's state folder"):
+    with pytest.raises(OutputError, match="is in the way of the state folder"):
         ledger.agree(SETTINGS)
 
 

@@ -177,7 +177,7 @@ def test_keys_are_given_by_a_sequence_or_a_function():
 @pytest.mark.parametrize(
     ("key", "error", "message"),
     [
-        (None, ArgumentError, "the keys of a list are unknown: give key="),
+        (None, ArgumentError, "a list has no known keys: give key="),
         (NAMES[:3], ArgumentError, "a key for each of the 4 items, not 3"),
         (["a", "b", "c", 4], ArgumentTypeError, "the key of item 3 must be a string"),
         (["a", "", "c", "d"], ArgumentTypeError, "the key of item 1 must be a string that is not empty"),

@@ -34,9 +34,7 @@ except ImportError:
 def check_unpacked() -> None:
     """Raise a MissingDependencyError inside a zip archive, as tables and configs are read by path."""
     if not Path(__file__).is_file():
-        raise MissingDependencyError(
-            "robustgen cannot run inside a zip archive; install it, or use shiv or pex, which unpack theirs"
-        )
+        raise MissingDependencyError("robustgen cannot run inside a zip archive; install it, or use shiv")
 
 
 def check_system() -> None:

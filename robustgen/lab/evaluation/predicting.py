@@ -102,9 +102,7 @@ class Predictor:
         outputs = [self.classifier(part) for part in parts]
         name = self.classifier.model.name
         if wrong := {each.shape[1] for each in outputs} - {self.classes}:
-            raise ConfigError(
-                f"{name}: returns {min(wrong)} classes for some images, {self.classes} for others"
-            )
+            raise ConfigError(f"{name}: returns {min(wrong)} classes for some images, not {self.classes}")
         logits = np.concatenate(outputs)
         if not self.classifier.of_clips:
             logits = logits.reshape(len(items), *items[0].shape[:-3], logits.shape[-1])

@@ -543,9 +543,7 @@ def _kind(root: str, folders: list[str]) -> Kind:
     severities = [folder for folder in folders if "/" in folder]
     sequences = [folder for folder in folders if "/" not in folder and folder != CLEAN]
     if severities and sequences:
-        raise SourceError(
-            f"{root}: mixes predictions of a C set ({severities[0]}) and of a P set ({sequences[0]})"
-        )
+        raise SourceError(f"{root}: mixes a C set ({severities[0]}) with a P set ({sequences[0]})")
     if not severities and not sequences:
         raise SourceError(f"{root}: has no predictions (<corruption>/<severity>.npz or <perturbation>.npz)")
     return "c" if severities else "p"

@@ -274,9 +274,7 @@ class PredictionStore:
         for (part, kept), data in zip(places, parts, strict=True):
             if hashlib.sha256(data).hexdigest() != part.sha256:
                 self.root.delete(part.path)
-                raise OutputError(
-                    f"{self.root.location}/{part.path}: was damaged; run the same command again"
-                )
+                raise OutputError(f"{self.root.location}/{part.path}: damaged; run the same command again")
             rows: NDArray[Any] = np.load(BytesIO(data), allow_pickle=False)
             shapes.add(rows.shape[1:])
             if len(shapes) > 1:
@@ -369,10 +367,7 @@ def _remove_own(state: Ledger) -> None:
     irregular = [path for path, _ in root.list_irregular() if not path.endswith("/")]
     for path in (*irregular, *predictions.list_files(root)):
         if path in irregular or file_digest(root, path) != own.get(path):
-            raise OutputError(
-                f"{root.location}/{path}: not as robustgen wrote it, so --overwrite keeps it; "
-                f"remove it yourself, or choose another --output"
-            )
+            raise OutputError(f"{root.location}/{path}: changed, so --overwrite keeps it; remove it yourself")
     for path in own:
         root.delete(path)
     state.clear()

@@ -460,9 +460,7 @@ def write_explorer(previewed: Previewed, path: Path) -> int:
         if len(page) <= MOST_BYTES:
             save(path, page, f"--output {path}")
             return len(page)
-    raise OutputError(
-        f"--output {path}: more than {MOST_BYTES:,} bytes; name fewer --corruptions or --severities"
-    )
+    raise OutputError(f"--output {path}: over {MOST_BYTES:,} bytes; name fewer --corruptions or --severities")
 
 
 def _make_variants(previewed: Previewed) -> Iterator[ShownVariant]:

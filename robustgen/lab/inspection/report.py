@@ -367,9 +367,7 @@ def summarise_set(root: str | Path, images: int = 3) -> SetSummary:
     dataset = open_set(root)
     manifest = dataset.manifest
     if manifest and manifest.get("title") not in TITLES:
-        raise SourceError(
-            f"{dataset.root}/{MANIFEST}: report supports ImageNet-C and -P, not {manifest.get('title')!r}"
-        )
+        raise SourceError(f"{dataset.root}/{MANIFEST}: report takes C and P, not {manifest.get('title')!r}")
     name = dataset.root.rpartition("/")[2] or "dataset"
     sample = sample_set(dataset, images)
     failures, failed = read_failures(dataset.store)

@@ -152,9 +152,7 @@ def read_finished(store: Store) -> dict[str, Any]:
     try:
         return read_manifest(store)
     except FileNotFoundError:
-        raise OutputError(
-            f"{store.location} contains no {MANIFEST}; it is not a finished output of robustgen"
-        ) from None
+        raise OutputError(f"{store.location}: no {MANIFEST}: not a finished output of robustgen") from None
 
 
 # --- manifest -------------------------------------------------------------------------------------

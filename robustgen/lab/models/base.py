@@ -131,10 +131,8 @@ class Model(ABC):
         for side, wanted in zip((height, width), axes, strict=True):
             if wanted and side != wanted:
                 sides = " x ".join(str(axis) if axis else "any" for axis in axes)
-                raise ConfigError(
-                    f"{self.name}: takes images of {sides} pixels, these are {height} x {width} "
-                    f"(--input-size resizes them)"
-                )
+                own = f"{height} x {width} (--input-size resizes them)"
+                raise ConfigError(f"{self.name}: takes images of {sides} pixels, these are {own}")
 
     def choose_arrangement(self, preprocessing: Preprocessing) -> Callable[[Pixels], Pixels]:
         """Return what gives pixels (..., H, W, C) the channels of the model: three in its order, or luma.
@@ -251,9 +249,7 @@ class Model(ABC):
             if texts := self.text_inputs:
                 raise ConfigError(explain_text(self.name, texts)) from error
             size = " x ".join(map(str, images[0].shape[:-1]))
-            raise ConfigError(
-                f"{self.name}: fails on {len(images)} images of {size}: {first_line(error)}"
-            ) from error
+            raise ConfigError(f"{self.name}: fails on images of {size}: {first_line(error)}") from error
         if logits.dtype.kind not in "fiu":
             raise ConfigError(f"{self.name}: returns {logits.dtype}, not numbers")
         if logits.shape == (len(images),):

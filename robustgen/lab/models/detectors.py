@@ -118,9 +118,7 @@ class FunctionDetector(Detector):
         with name_model_in_errors(self.name):
             found = self._function(image)
         if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-            raise ConfigError(
-                f"--model {self.name}: must return a list of detections, not {type(found).__name__}"
-            )
+            raise ConfigError(f"--model {self.name}: must return a list, not {type(found).__name__}")
         return [{**each} for each in found]
 
     def settings(self) -> dict[str, str]:
@@ -151,9 +149,7 @@ def _open_torchvision(name: str, runtime: Runtime) -> TorchvisionDetector:
     known, _, checkpoint = name.partition("@")
     listed = models.list_models(models.detection)
     if known not in listed:
-        raise ConfigError(
-            f"--model torchvision:{known}: not a detector of torchvision; it has {', '.join(listed)}"
-        )
+        raise ConfigError(f"--model torchvision:{known}: torchvision's detectors are {', '.join(listed)}")
     if not checkpoint:
         raise ConfigError(f"--model torchvision:{known}: name its weights: torchvision:{known}@FILE")
     weights = read_weights(Path(checkpoint))
@@ -162,9 +158,7 @@ def _open_torchvision(name: str, runtime: Runtime) -> TorchvisionDetector:
         module = models.get_model(known, weights=None, weights_backbone=None, **classes)
         module.load_state_dict(weights)
     except Exception as error:
-        raise ConfigError(
-            f"{checkpoint}: not the weights of torchvision:{known}: {first_line(error)}"
-        ) from error
+        raise ConfigError(f"{checkpoint}: not weights of {known}: {first_line(error)}") from error
     return TorchvisionDetector(f"torchvision:{name}", module, Path(checkpoint), runtime)
 
 

@@ -105,9 +105,7 @@ def borrow_model(model: Any, runtime: Runtime, name: str | None = None) -> Itera
         function.given = name
         yield function
     else:
-        raise ArgumentTypeError(
-            f"model must be a torch.nn.Module, a function of arrays, or one of {FORMS}, not {model!r}"
-        )
+        raise ArgumentTypeError(f"model must be a torch.nn.Module, a function or {FORMS}, not {model!r}")
 
 
 def _guess_factory(name: str) -> str | None:

@@ -186,10 +186,7 @@ class TorchModel(Model):
             return found[0]
         if texts := self.text_inputs:
             raise ConfigError(explain_text(self.name, texts))
-        raise ConfigError(
-            f"{self.name}: returns {listed}, not a tensor of logits: "
-            "wrap it in a module that returns only the logits"
-        )
+        raise ConfigError(f"{self.name}: returns {listed}, not a tensor of logits: wrap it in one")
 
 
 def look_up_there(pixels: Any, tables: Any, layout: Axes) -> Any:
@@ -476,9 +473,7 @@ def open_exported(path: Path, runtime: Runtime) -> TorchModel:
         raise ConfigError(f"{path}: must have one input, images (n, 3, H, W) or (n, 1, H, W), not {shapes}")
     (shape,), (precision,) = shapes, precisions
     if not precision.is_floating_point and precision != torch.uint8:
-        raise ConfigError(
-            f"{path}: its input must be of floats or uint8, not {precision}: convert in the model"
-        )
+        raise ConfigError(f"{path}: its input must be of floats or uint8, not {precision}")
     return TorchModel(
         str(path), module, runtime, shape=shape, identity=file_digest(*locate(path)), precision=precision
     )

@@ -309,9 +309,7 @@ def get_edition(name: str) -> Edition:
 @lru_cache
 def _at_size(base: str, size: str) -> Edition:
     if not re.fullmatch("[0-9]{1,9}", size) or not SMALLEST_SIDE <= int(size) <= MOST_SIDE:
-        raise ArgumentError(
-            f"size of {base}: must be {SMALLEST_SIDE} to {MOST_SIDE} pixels, not {quote(size)}"
-        )
+        raise ArgumentError(f"size of {base}: {SMALLEST_SIDE} to {MOST_SIDE} pixels, not {quote(size)}")
     name, side = f"{base}@{size}", EDITIONS[base].side
     if base in _AT_SIZE:
         return _AT_SIZE[base](name, int(size))
@@ -372,7 +370,5 @@ def check_size(image: Rgb, smallest: int = SMALLEST_SIDE) -> Rgb:
     """Return `image` unchanged, if its sides have at least `smallest` pixels, enough for most operations."""
     height, width = image.shape[:2]
     if min(height, width) < smallest:
-        raise ArgumentError(
-            f"image is {width} x {height} pixels; each side needs at least {smallest}; {RESIZING}"
-        )
+        raise ArgumentError(f"{width} x {height} pixels; each side needs at least {smallest}; {RESIZING}")
     return image

@@ -146,9 +146,8 @@ class Operation:
         if scale not in self.table:
             ordered = sorted(self.table, key=lambda each: (isinstance(each, str), each))
             known = " and ".join(map(str, ordered))
-            raise ArgumentError(
-                f"{self.noun} {self.name} has no published strength at scale {scale} (it has at {known})"
-            )
+            lacking = f"{self.noun} {self.name} has no published strength at scale {scale}"
+            raise ArgumentError(f"{lacking} (it has at {known})")
         return self.table[scale]
 
 
@@ -569,9 +568,7 @@ def _rows(name: str, parameters: type, table: Mapping[Any, Any]) -> Mapping[Scal
         raise ArgumentTypeError(f"table of {name} must map scales to rows, not {table!r}")
     if unknown := set(table) - {*SCALES, *DATA_SETS}:
         known = ", ".join(map(str, (*SCALES, *DATA_SETS)))
-        raise ArgumentError(
-            f"table of {name}: scale {min(unknown, key=str)!r} does not exist (known: {known})"
-        )
+        raise ArgumentError(f"table of {name}: no scale {min(unknown, key=str)!r} (known: {known})")
     return MappingProxyType({scale: _rows_at(name, parameters, table, scale) for scale in table})
 
 

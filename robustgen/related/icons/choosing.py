@@ -73,9 +73,7 @@ def _members(where: str, name: Any, entries: Any) -> tuple[str, ...]:
 def _member(where: str, entry: Any) -> str:
     emoji = parse_emoji(entry) if isinstance(entry, str) else None
     if emoji is None:
-        raise ConfigError(
-            f'{where}: must be code points in quotes, such as "1f468-200d-1f527", not {entry!r}'
-        )
+        raise ConfigError(f'{where}: code points in quotes, such as "1f468-200d-1f527", not {entry!r}')
     if strip_tones(emoji) != emoji:
         raise ConfigError(f"{where}: {emoji} has a skin tone; name the emoji without it")
     return emoji

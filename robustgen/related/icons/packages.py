@@ -187,9 +187,7 @@ def _datasource(root: Path) -> Path | None:
     sizes = sorted(root.glob("img/*/64"))
     if len(sizes) > 1:
         among = ", ".join(folder.parent.name for folder in sizes)
-        raise SourceError(
-            f"{root} holds several styles ({among}); name the folder of one, such as {sizes[0]}"
-        )
+        raise SourceError(f"{root} holds several styles ({among}); name one, such as {sizes[0]}")
     return next(iter(sizes), None)
 
 

@@ -129,9 +129,7 @@ def _read(data: bytes) -> AccuracyTable:
     found = parse_measurements(content)
     missing = {*list_measurements(found.baseline, found.severities)} - found.measured.keys()
     if missing:
-        raise ArgumentError(
-            f"{len(missing)} accuracies are not measured yet; run robustgen stream measure again to resume"
-        )
+        raise ArgumentError(f"{len(missing)} accuracies lack; resume with robustgen stream measure")
     return interpolate_table(found.measured, found.baseline, found.severities)
 
 

@@ -173,10 +173,7 @@ def _divide_by_note(
     """Return the result of `_divide_by_rotta`, with slots that are closed when they have their share."""
     total = int(sizes.sum())
     if total < _FEWEST_IN_A_SLOT * slots:
-        raise ArgumentError(
-            f"law note: {total} images do not fill {slots} slots with {_FEWEST_IN_A_SLOT} each; "
-            "use fewer slots"
-        )
+        raise ArgumentError(f"law note: use fewer than {slots} slots: {total} images do not fill them")
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline:
         held = np.zeros(slots)
@@ -189,10 +186,8 @@ def _divide_by_note(
             held += np.diff(ends[-1], prepend=0, append=size)
         if len(ends) == len(sizes) and held.min() >= _FEWEST_IN_A_SLOT:
             return ends
-    raise ArgumentError(
-        f"law note: in {_PATIENCE_S} s no division gave every slot {_FEWEST_IN_A_SLOT} images; "
-        "use fewer slots, or a larger concentration"
-    )
+    few = f"no division gave every slot {_FEWEST_IN_A_SLOT} images in {_PATIENCE_S} s"
+    raise ArgumentError(f"law note: {few}; use fewer slots, or a larger concentration")
 
 
 def _cut(shares: npt.NDArray[np.float64], size: int) -> Indices:

@@ -94,9 +94,7 @@ def assign_places(types: Iterable[BroadType], seen: Iterable[str], wordnet: Word
 def _check_single(wordnet: WordNet, wnid: str, one: BroadType, other: BroadType) -> None:
     if one != other:
         word = wordnet.words[wnid][0]
-        raise SourceError(
-            f"{wordnet.path}: {wnid} ({word}) belongs to two types, {one.name} and {other.name}"
-        )
+        raise SourceError(f"{wordnet.path}: {wnid} ({word}) is in two types, {one.name} and {other.name}")
 
 
 # --- images --------------------------------------------------------------------------------------

@@ -118,10 +118,8 @@ def check_space(plan: Plan, outputs: int, source_size: float) -> None:
         cost = estimate(plan)
         needed = cost.disk * outputs / cost.outputs
         if needed > free:
-            raise OutputError(
-                f"{plan.store.location}: the set needs about {format_size(needed)}, but only "
-                f"{format_size(free)} are free; choose another output, or fewer images"
-            )
+            needs = f"needs about {format_size(needed)}, and {format_size(free)} are free"
+            raise OutputError(f"{plan.store.location}: {needs}; choose another output, or fewer images")
 
 
 def estimate(plan: Plan, *, compare_presets: bool = False) -> Estimate:
@@ -156,9 +154,7 @@ def estimate(plan: Plan, *, compare_presets: bool = False) -> Estimate:
                 break
     if not costs:
         reason = next(iter(reasons), "there are none")
-        raise ImageError(
-            f"{plan.source.location}: none of the {plan.source.medium.name}s can be processed: {reason}"
-        )
+        raise ImageError(f"{plan.source.location}: no {plan.source.medium.name} can be used: {reason}")
     pixels, seconds, writing, size = (
         sum(values) / len(costs) for values in zip(*costs.values(), strict=True)
     )

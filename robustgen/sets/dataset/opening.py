@@ -104,9 +104,7 @@ def read_manifest_of(store: Store) -> dict[str, Any]:
         raise SourceError(str(error)) from error
     if not manifest and state.exists:
         command = name_command(plans[0]["manifest"]["title"] if plans else "")
-        raise SourceError(
-            f"{store.location}: has no {MANIFEST} because its run has not finished; {command} resumes it"
-        )
+        raise SourceError(f"{store.location}: no {MANIFEST}: its run has not finished; {command} resumes it")
     if manifest and not manifest["complete"] and not manifest["failures"]:
         command = name_command(manifest["title"])
         raise SourceError(f"{store.location}: is not complete; {command} resumes its run")
@@ -137,9 +135,8 @@ def _from_manifest(store: Store, manifest: Mapping[str, Any]) -> tuple[Kind, dic
         places = {variant: f"{FOLDER}/{place}" for variant, place in places.items()}
         missing = [variant for variant, place in places.items() if not _exists(store, place)]
     if missing or not variants:
-        raise SourceError(
-            f"{store.location}: lacks {', '.join(missing[:5]) or 'all variants'}, which its {MANIFEST} lists"
-        )
+        lacking = ", ".join(missing[:5]) or "all variants"
+        raise SourceError(f"{store.location}: lacks {lacking}, which its {MANIFEST} lists")
     return TITLES[manifest["title"]].kind, places
 
 

@@ -297,10 +297,7 @@ def _open_mirror(making: Making, config: Config) -> Mirror | None:
     if config.mirror is None:
         return None
     if (config.format or EDITIONS[config.base_edition].format) != "original":
-        raise ConfigError(
-            "mirror: needs `format: original`, which keeps the names that other files refer to; "
-            "choose it, or `mirror: none`"
-        )
+        raise ConfigError("mirror: needs `format: original`, which keeps names; or choose `mirror: none`")
     source = making.source
     folder = open_store(source.location)
     if folder.is_local and not Path(source.location).is_dir():
@@ -359,6 +356,4 @@ def _check_one_size(source: Source, keys: tuple[str, ...]) -> None:
             first.setdefault(size, key)
         if len(first) > 1:
             named = ", ".join(f"{key!r} is {width} x {height}" for (width, height), key in first.items())
-            raise ConfigError(
-                f"format npy: {named}; all images must have one size: choose an edition with a size"
-            )
+            raise ConfigError(f"format npy: {named}: choose an edition with a size")

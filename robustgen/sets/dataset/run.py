@@ -285,10 +285,7 @@ class _SetRun:
             if plan.writer.file_per != "image":
                 found = self._reconcile(self._is_whole)
                 if found.units:
-                    raise OutputError(
-                        f"{plan.store.location}: another run replaced files of this one; let it end, and "
-                        "give this command again"
-                    )
+                    raise OutputError(f"{plan.store.location}: another run replaced files; let it end first")
                 self._delete(found.void)
         keep_stamps(state, held, {key: self._stamps[key] for key in self._read})
         return self._finish(found.unwritten)

@@ -155,9 +155,7 @@ class UnitJob:
             if here.get(name) != wanted[name]
         ]
         if others:
-            raise OutputError(
-                f"the worker on {HOST} has {'; '.join(others)}; install the same versions on all machines"
-            )
+            raise OutputError(f"the worker on {HOST} has {'; '.join(others)}; install the same versions")
         if not self.state.exists:
             raise OutputError(f"the worker on {HOST} cannot see {location}; all workers need the same paths")
         if any(self.sizes) and not any(look_up(self.source, key)[0] for key in self.unit.keys):
@@ -327,9 +325,7 @@ def rehearse(recipe: Recipe[Any], writer: Writer, variants: Sequence[Variant]) -
 def check_identity(source: str, output: str, key: str, expected: str, identity: str) -> None:
     """Raise an AnotherSetError if the `identity` of the image `key` differs from the `expected` one."""
     if expected and expected != identity:
-        raise AnotherSetError(
-            f"{source}: {key!r} differs from the image that {output} was created from. {START_OVER}"
-        )
+        raise AnotherSetError(f"{source}: {key!r} is not the image that made {output}. {START_OVER}")
 
 
 def _guard_frames(frames: Iterator[Rgb]) -> Iterator[Rgb]:

@@ -63,9 +63,7 @@ class Cluster(ABC):
                 except CancelledError:
                     raise WriteError(f"{name} is lost; run the same command to resume") from None
                 except self.deaths as error:
-                    raise WorkersLostError(
-                        "workers of the cluster died (killed, out of memory, or their node is lost)"
-                    ) from error
+                    raise WorkersLostError("workers died (killed, out of memory, or node lost)") from error
                 except Exception as error:
                     raise WriteError(f"{name} failed: {name_error(error)}") from error
                 yield take_result(answer, name)

@@ -86,6 +86,5 @@ def submit_jobs(
             deaths = 1 if len(left) < before else deaths + 1
             print_line(f"{error}; repeating its jobs")
             if deaths >= _MOST_DEATHS:
-                raise WriteError(
-                    f"workers keep dying; memory may be short: try fewer --jobs (now {workers}){remedy}"
-                ) from None
+                fewer = f"try fewer --jobs (now {workers}){remedy}"
+                raise WriteError(f"workers keep dying; memory may be short: {fewer}") from None

@@ -72,9 +72,7 @@ class SlurmArray(Launcher):
         try:
             done = subprocess.run(command, capture_output=True, text=True)
         except FileNotFoundError as error:
-            raise ConfigError(
-                "slurm: sbatch is not installed on this machine; run the command on a login node"
-            ) from error
+            raise ConfigError("slurm: no sbatch on this machine; run on a login node") from error
         # With --wait, the status is that of the jobs, whose log files contain their errors.
         job = done.stdout.partition(";")[0].strip()
         if not job:

@@ -254,9 +254,7 @@ def _choose_encodings(own: EncoderChoices) -> tuple[video.Encoding, video.Encodi
     if choice is None:
         return usual
     if own.side % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
-        raise ConfigError(
-            f"video: yuv420p halves the colour, which {own.side} x {own.side} pixels do not allow"
-        )
+        raise ConfigError(f"video: yuv420p needs even sides, not {own.side} x {own.side} pixels")
     changes = {name: getattr(choice, name) for name in ("pixel_format", "preset", "crf")}
     changes = {name: value for name, value in changes.items() if value is not None}
     smooth, noise = (replace(encoding, **changes) for encoding in usual)

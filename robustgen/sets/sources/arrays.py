@@ -430,9 +430,7 @@ def _order_axes(name: str, shape: Shape) -> tuple[int, ...]:
         return 3, 0, 1, 2
     if len(shape) == 3 and shape[0] == shape[1]:
         if shape[1] == shape[2]:
-            raise ValueError(
-                f"{name}: the axis of the images is unclear in {shape}; save it as .npy (N, H, W)"
-            )
+            raise ValueError(f"{name}: no clear axis of images in {shape}; save it as .npy (N, H, W)")
         return 2, 0, 1
     return tuple(range(len(shape)))
 

@@ -544,10 +544,7 @@ class Photographs(FileSource):
         spec = importlib.util.find_spec("skimage")
         folder = Path(spec.origin).parent / "data" if spec and spec.origin else Path()
         if not all((folder / name).is_file() for name in self.NAMES):
-            raise SourceError(
-                f"scikit-image with its photographs ({', '.join(self.NAMES)}) is missing: "
-                "pip install 'robustgen[demo]'"
-            )
+            raise SourceError("scikit-image with its photographs is missing: pip install 'robustgen[demo]'")
         super().__init__(folder, options)
 
     def _scan(self) -> Iterator[Named]:

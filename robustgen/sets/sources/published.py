@@ -171,9 +171,7 @@ class Idx(NumberedSource):
         store = self._place.folder if self._place.is_folder else self._place.store
         found = find_images(self._place, self._split)
         if len(found) != 1:
-            raise ValueError(
-                f"needs exactly one file of {self._split} images, found {', '.join(found) or 'none'}"
-            )
+            raise ValueError(f"needs one file of {self._split} images, found {', '.join(found) or 'none'}")
         labelled = found[0].removesuffix(".gz").replace("-images", "-labels").replace("idx3", "idx1")
         if not store.exists(labelled):
             labelled += ".gz"

@@ -290,9 +290,7 @@ class TableSource(IndexedSource):
             both = f"some cells contain images, others name files ({key!r}, {where})"
             raise SourceError(f"{self.location}: {both}; process these image_columns separately")
         if texts := [column for column, has_images in found.columns.items() if not has_images]:
-            raise SourceError(
-                f"{self.location}: column {texts[0]!r} contains no images; see the key image_columns"
-            )
+            raise SourceError(f"{self.location}: column {texts[0]!r} has no images; see image_columns")
         for key, where in found.files.items():
             with listing.refuse_damaged(key, f"{where}, below {images.location} (see the key image_root): "):
                 listing.places[key] = _IN_FILE, 0, 0, images.size(key)
@@ -336,9 +334,7 @@ class TableSource(IndexedSource):
             there = layout.read_columns(content)
             if missing := [column for column in columns if column not in there]:
                 known = ", ".join(there)
-                raise SourceError(
-                    f"{file.name}: no column {missing[0]!r} (columns: {known}); see the key image_columns"
-                )
+                raise SourceError(f"{file.name}: no column {missing[0]!r} ({known}); see image_columns")
             if not self._named:
                 self._note_others(layout, content, found)
             given = self.label_column

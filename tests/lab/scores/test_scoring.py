@@ -1060,7 +1060,7 @@ def test_models_of_other_sets(alexnet, tmp_path):
     mixed = Path(shutil.copytree(alexnet, tmp_path / "mixed"))
     put_p(mixed, ["tilt"])
     line = cli_error("score", mixed)
-    assert line.startswith(f"{mixed}: mixes predictions of a C set (")
+    assert line.startswith(f"{mixed}: mixes a C set (")
     assert line.endswith("and of a P set (tilt)")
     few = put_c(tmp_path / "few", keys=KEYS[:500])
     missing = "500 of 1000 keys are missing, for instance 'n0"

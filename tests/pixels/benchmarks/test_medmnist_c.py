@@ -181,7 +181,7 @@ def test_balanced_errors_by_hand():
     # At 0.7 for the first label: of those without it both are right.
     found = metrics.multi_label_balanced_error(scores, labels, [0.7, 0.5])
     assert found == pytest.approx((0.25 + 0.25) / 2)
-    with pytest.raises(ArgumentError, match="do not match"):
+    with pytest.raises(ArgumentError, match="thresholds"):
         metrics.multi_label_balanced_error(scores, labels, [0.5, 0.5, 0.5])
 
 

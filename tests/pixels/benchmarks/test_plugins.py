@@ -182,7 +182,7 @@ BAD = {
     "measure": (GOOD.format(family="measure").replace('"Good"', '"Good", measure="beauty"'), "measure: "),
     "array": (
         GOOD.format(family="array").replace("(1, 2, 3, 4, 5)", "(object(),) * 5"),
-        "parameters of array:same are not numbers or texts: Object of type object is not JSON",
+        "array:same: not numbers or texts: Object of type object is not JSON",
     ),
     "mute": (
         "class Mute(Exception):\n    def __str__(self): return self.words\nraise Mute\n",

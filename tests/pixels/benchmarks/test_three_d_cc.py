@@ -151,7 +151,7 @@ def test_a_blur_wider_than_the_image_takes_the_edges():
     ("name", "depth", "message"),
     [
         ("3dcc:fog_3d", None, "3dcc:fog_3d needs a depth map"),
-        ("3dcc:near_focus", np.ones((120, 96), F32), r"in the shape \(96, 120\) of the image, not float32"),
+        ("3dcc:near_focus", np.ones((120, 96), F32), r"\(96, 120\), not float32"),
         ("3dcc:near_focus", np.ones((96, 120), bool), "must hold numbers"),
         ("3dcc:fog_3d", np.where(np.eye(96, 120) > 0, np.nan, 0.3), "NaN or infinity"),
         ("3dcc:far_focus", np.repeat([1e-7, 0.5], [48 * 120, 48 * 120]).reshape(96, 120), "too close to 0"),

@@ -454,7 +454,7 @@ def test_more_candidates_and_changed_ones_are_asked_about(candidates, model, cla
     data = victim.read_bytes()
     victim.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     line = refused("filter a", mine, model, tmp_path / "a", *flags)
-    assert "has changed since the models predicted it" in line
+    assert "has changed" in line
     assert "2 images predicted in" in filter_a(mine, model, tmp_path / "a", *flags).stdout
     filter_a(mine, model, tmp_path / "changed", *flags)
     assert tree(tmp_path / "a") == tree(tmp_path / "changed")
@@ -567,7 +567,7 @@ def test_another_list_replaces_only_on_demand(candidates, reviewed, tmp_path):
     cli(*accept, tmp_path / "list.txt")
     other = tmp_path / "other.txt"
     other.write_bytes("\ufeffgreen/as blue.png\r\nred/blue 0.png\r\nred/blue 0.png".encode())
-    assert "contains images of another list" in cli_error(*accept, other)
+    assert "images of another list" in cli_error(*accept, other)
     cli(*accept, other, "--overwrite")
     assert {*tree(reviewed / "accepted")} == {"green/as blue.png", "red/blue 0.png", "manifest.json"}
     both = ("--accept", tmp_path / "list.txt", "--overwrite")
@@ -597,7 +597,7 @@ def test_wrong_lists(candidates, reviewed, tmp_path, text, says):
 def test_accepting_what_is_not_there(candidates, reviewed, tmp_path):
     accept = ("--accept", tmp_path / "list.txt")
     for command, output, flags, says in (
-        ("filter a", tmp_path / "none", accept, "has no finished shortlist; give the command without --acc"),
+        ("filter a", tmp_path / "none", accept, "no finished shortlist; give the command without --acc"),
         ("filter o", reviewed, accept, "contains a shortlist for ImageNet-A, not ImageNet-O"),
         (
             "filter a",
@@ -764,7 +764,7 @@ def test_outputs_that_are_not_ours(candidates, model, classes, tmp_path):
 def test_outputs_of_something_else_are_left_alone(candidates, model, classes, tmp_path, name):
     (tmp_path / name).write_text("mine")
     line = refused("filter a", candidates, model, tmp_path, "--classes", classes, "--overwrite")
-    assert f"contains {name}, which no run" in line
+    assert f"no run recorded {name}" in line
     assert (tmp_path / name).read_text() == "mine"
 
 

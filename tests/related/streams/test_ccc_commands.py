@@ -269,7 +269,7 @@ class Trap:
         (b"nothing", "contains no accuracy table"),
         (pickle.dumps([1, 2]), "a pickle of list instead of a dict"),
         (pickle.dumps({"n1_fog_n2_snow": Trap()}), "asks for the global"),
-        (pickle.dumps({"fog": np.eye(21)}), "must be of the form n1_<corruption>_n2_<corruption>"),
+        (pickle.dumps({"fog": np.eye(21)}), "is not n1_<corruption>_n2_<corruption>"),
         (pickle.dumps({"n1_fog_n2_snow": np.full((21, 21), "a")}), "an array of U1 instead of numbers"),
         (b"{", "is not JSON"),
         (b'{"measured": [[]]}', "holds no measured accuracies"),
@@ -366,7 +366,7 @@ def test_measuring_resumes_where_it_was_stopped(measured, digits, photos, tmp_pa
     assert 0 < begun < CELLS
     flags = ("--accuracy-table", path, "--source", photos, "--output", tmp_path / "s")
     message = cli_error("stream", *RUN, *flags)
-    assert f"{CELLS - begun} accuracies are not measured yet" in message
+    assert f"{CELLS - begun} accuracies lack" in message
     assert f"{CELLS - begun} accuracies of 4 images measured, {begun} were" in measure(digits, path).stdout
     assert path.read_bytes() == measured.read_bytes()
     assert [each.name for each in measured.parent.iterdir()] == [measured.name]

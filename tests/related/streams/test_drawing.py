@@ -161,7 +161,7 @@ def test_the_law_of_note_closes_slots_and_fills_each():
 
 
 def test_slots_that_note_cannot_fill_are_refused():
-    with pytest.raises(ArgumentError, match="200 images do not fill 21 slots with 10 each; use fewer slots"):
+    with pytest.raises(ArgumentError, match="use fewer than 21 slots: 200 images do not fill them"):
         draw_correlated(LABELS, 0.1, 21, rng(), "note")
 
 

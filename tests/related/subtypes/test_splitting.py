@@ -197,11 +197,11 @@ def test_an_id_that_stands_for_something_else_is_refused(tmp_path):
 
 def test_what_belongs_to_two_types_is_refused(tmp_path, wordnet):
     bear = open_wordnet(put_wordnet(tmp_path, {BEAR: line(BEAR, "bear", below=[DOVE])}))
-    with pytest.raises(SourceError, match=rf"{DOVE} \(dove\) belongs to two types, bear and bird"):
+    with pytest.raises(SourceError, match=rf"{DOVE} \(dove\) is in two types, bear and bird"):
         assign_places(broad_types(), imagenet_classes(), bear)
     types = [BroadType("bird", BIRD, "bird"), BroadType("songbird", SONGBIRD, "songbird")]
     for order in (types, types[::-1]):
-        with pytest.raises(SourceError, match="belongs to two types"):
+        with pytest.raises(SourceError, match="is in two types"):
             assign_places(order, imagenet_classes(), open_wordnet(wordnet))
 
 
@@ -317,7 +317,7 @@ def test_wrong_input_is_answered_with_one_line(imagenet, wordnet, tmp_path):
     assert "none of its 1 folders is a subtype" in error(tmp_path / "other")
     assert "no data.noun in it" in error(imagenet, folder=tmp_path)
     assert "is inside the source" in error(imagenet, imagenet / "lists")
-    assert "contains data.noun, which no run" in error(imagenet, wordnet)
+    assert "no run recorded data.noun" in error(imagenet, wordnet)
     (tmp_path / "file").touch()
     assert error(imagenet, tmp_path / "file").endswith("is a file, not a folder")
 

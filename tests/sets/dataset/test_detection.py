@@ -208,8 +208,7 @@ def test_one_warning_that_boxes_do_not_follow(coco, tmp_path):
     [
         (
             ("--format", "png"),
-            "mirror: needs `format: original`, which keeps the names that other files refer to; "
-            "choose it, or `mirror: none`",
+            "mirror: needs `format: original`, which keeps names; or choose `mirror: none`",
         ),
         (
             ("--subset", "nowhere/*"),

@@ -77,7 +77,7 @@ def test_a_set_that_does_not_fit_is_refused_before_the_first_byte(photos, tmp_pa
     assert "50 kB are free" in tried.stdout
     assert tried.stderr == "warning: the set will not fit on the file system of the output\n"
     message = cli_error("make-c", *flags)
-    assert "the set needs about 123 kB, but only 50 kB are free" in message
+    assert "needs about 123 kB, and 50 kB are free" in message
     assert not (tmp_path / "out").exists()
     # Little is missing from a set that is nearly complete.
     monkeypatch.setattr(LocalStore, "measure_free_space", lambda _: 10**9)

@@ -291,7 +291,7 @@ BASE64 = as_text(encoded(0))
             (),
             "t.jsonl: no column 'image' (columns: picture); see the key image_columns",
         ),
-        ("t.jsonl", '{"image": "x"}', (), "column 'image' contains no images; see the key image_columns"),
+        ("t.jsonl", '{"image": "x"}', (), "column 'image' has no images; see image_columns"),
         ("t.jsonl", '{"image": "x"', (), "t.jsonl: line 1: Expecting"),
         ("t.jsonl", "[1]", (), "t.jsonl: line 1: contains list, not an object"),
         ("t.jsonl", '{"image": "a.jpg"}', (), "see the key image_root): No such file"),

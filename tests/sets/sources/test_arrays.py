@@ -117,7 +117,7 @@ def test_names_of_classes_beside_an_array(tmp_path):
         (
             mat,
             {"images": IMAGES[:, :, :32, 0].repeat(8, 0), "labels": LABELS},
-            "the axis of the images is unclear",
+            "no clear axis of images",
         ),
     ],
 )

@@ -172,9 +172,7 @@ def open_images(config: Config, annotations: Annotations, output: Path) -> Corru
     some = any(value is not None for value in (config.limit, config.sample, config.subset))
     if not keys or (missing and not some):
         location, count = making.source.location, f"{len(missing)} of {len(annotations.sizes)}"
-        raise SourceError(
-            f"{location}: {count} images of {annotations.path} are missing, such as {missing[0]}"
-        )
+        raise SourceError(f"{location}: {count} images of {annotations.path} are missing: {missing[0]}")
     refused = making.refused.keys() & {*keys.values()}
     if refused:
         raise SourceError(f"{min(refused)!r}: {making.refused[min(refused)]}")

@@ -126,9 +126,7 @@ def _find_clean_sides(
     """Return the clean images for both sets: their own, the given ones, or those of the other set."""
     if kind == "p":
         if clean:
-            raise SourceError(
-                "--clean-images: the frames of sequences are compared with their own first frame"
-            )
+            raise SourceError("--clean-images: sequences are compared with their own first frame")
         notes.append("frames are compared with the first frame of their sequence")
         return None, None
     given = open_clean_side(clean, a.written.benchmark.title) if clean else None
@@ -152,10 +150,8 @@ def _find_missing(sides: Sides, folders: Iterable[str]) -> dict[str, Missing]:
         a, b = sides.a.keys(folder), sides.b.keys(folder)
         every |= a | b
         if a and b and not a & b:
-            raise SourceError(
-                f"{sides.a.root} and {sides.b.root} have no image of {folder} in common: "
-                f"the first are {min(a)!r} and {min(b)!r}"
-            )
+            both = f"the first are {min(a)!r} and {min(b)!r}"
+            raise SourceError(f"{sides.a.root}, {sides.b.root}: no common image of {folder}: {both}")
     return {
         folder: {
             "A": tuple(sorted(every - sides.a.keys(folder))),

@@ -103,9 +103,7 @@ def pixelate(image: Rgb, parameters: Pixelate, rng: Rng) -> Rgb:
     height, width = image.shape[:2]
     columns, rows = int(width * parameters.fraction), int(height * parameters.fraction)
     if not columns or not rows:
-        raise ArgumentError(
-            f"pixelate: fraction {parameters.fraction:g} leaves no pixel of {width} x {height}"
-        )
+        raise ArgumentError(f"pixelate: fraction {parameters.fraction:g} leaves none of {width} x {height}")
     small = resize_by_box(image, columns, rows)
     return resize_by_box(small, width, height)
 

@@ -28,7 +28,5 @@ def check_family(family: Family, name: str) -> Family:
         try:
             json.dumps([asdict(row) for rows in corruption.table.values() for row in rows], allow_nan=False)
         except (TypeError, ValueError) as error:
-            raise ArgumentError(
-                f"parameters of {corruption.name} are not numbers or texts: {error}"
-            ) from error
+            raise ArgumentError(f"{corruption.name}: not numbers or texts: {error}") from error
     return family

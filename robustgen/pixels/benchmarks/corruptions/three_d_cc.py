@@ -71,10 +71,7 @@ class DepthMaps(Ingredient):
             raise ArgumentError(f"{corruption} needs a depth map: corrupt(..., depth=array of shape (H, W))")
         depth = np.asarray(value)
         if depth.dtype.kind not in "fiu" or depth.shape != image.shape[:2]:
-            raise ArgumentError(
-                f"depth must hold numbers in the shape {image.shape[:2]} of the image, "
-                f"not {depth.dtype} in {depth.shape}"
-            )
+            raise ArgumentError(f"depth must hold numbers {image.shape[:2]}, not {depth.dtype} {depth.shape}")
         depth = np.ascontiguousarray(depth, np.float32)
         if not np.isfinite(depth).all():
             raise ArgumentError("depth holds NaN or infinity")

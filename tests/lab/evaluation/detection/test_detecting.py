@@ -270,7 +270,7 @@ def test_wrong_input(at_home, tmp_path):
     unknown = error(model="torchvision:resnet50@x.pth")
     without_weights = error(model="torchvision:retinanet_resnet50_fpn")
     if find_spec("torchvision"):
-        assert "not a detector of torchvision; it has" in unknown
+        assert "torchvision's detectors are" in unknown
         assert "name its weights" in without_weights
     else:
         assert "pip install 'robustgen[torch]'" in unknown
@@ -282,10 +282,10 @@ def test_wrong_input(at_home, tmp_path):
     (tmp_path / "other.json").write_text(json.dumps(truth))
     others = {at_home / "instances.json": tmp_path / "other.json"}
     line = cli_error(*(others.get(each, each) for each in command(at_home, tmp_path / "x")))
-    assert "1 of 20 images of" in line and "are missing, such as elsewhere.jpg" in line
+    assert "1 of 20 images of" in line and "are missing: elsewhere.jpg" in line
     (tmp_path / "taken" / "mydetector-bright").mkdir(parents=True)
     (tmp_path / "taken" / "mydetector-bright" / "notes.txt").write_text("mine")
-    assert "contains notes.txt, which no run" in cli_error(*command(at_home, tmp_path / "taken"))
+    assert "no run recorded notes.txt" in cli_error(*command(at_home, tmp_path / "taken"))
 
 
 def test_detections_of_other_categories_are_counted(at_home, tmp_path):
