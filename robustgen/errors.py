@@ -29,6 +29,10 @@ __all__ = [
 _MOST_QUOTED: Final = 200
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def quote(value: object) -> str:
     """Return the representation of a value for a message; a long one without its middle."""
     text = repr(value)

@@ -495,7 +495,9 @@ def _list_types(annotation: Any, metadata: Sequence[Any] = ()) -> list[str]:
             getattr(e, "func", None) is expand_variables for e in metadata
         )
         types = ["_Path" if each == "str" and is_path else each for each in _list_types(annotation)]
-        return ["bool"] * flag.switch + types
+        # The name of a mapping with default values, which the flag takes too.
+        named = ["str"] * bool(flag.complete and "Mapping[str, Any]" in types)
+        return ["bool"] * flag.switch + named + types
     if origin is Annotated:
         return _list_types(parts[0], parts[1:])
     if origin is Literal:

@@ -151,3 +151,7 @@ __all__ = [
     "unnormalised_mean_corruption_error", "unnormalised_mean_top5_distance", "unnormalised_top5_distance",
     "unnormalised_zipf_distance", "zipf_distance",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -162,7 +162,7 @@ def _check_rate(fps: Any) -> str:
     return str(parse_rate(fps))
 
 
-Rate = Annotated[str, BeforeValidator(_check_rate)]
+Rate = Annotated[str | float, BeforeValidator(_check_rate)]
 Severities = Annotated[tuple[Any, ...], levels("severity", 5, finer=True)]
 Difficulties = Annotated[tuple[Any, ...], levels("difficulty", 3)]
 Corruptions = Annotated[

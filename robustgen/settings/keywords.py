@@ -24,7 +24,7 @@ class ConfigKeys(TypedDict, total=False):
     image_columns: str | Sequence[str] | None
     image_root: _Path | None
     follow_links: str | Sequence[str]
-    fps: str | None
+    fps: str | float | None
     levels: str | float | Sequence[float] | None
     limit: int | None
     sample: int | None
@@ -75,7 +75,7 @@ class EvaluateKeys(ConfigKeys, total=False):
     channel_order: Literal["rgb", "bgr"]
     outputs: Literal["logits", "probabilities"] | None
     input_size: str | int | Sequence[int] | None
-    clean_input: Mapping[str, Any] | None
+    clean_input: str | Mapping[str, Any] | None
     interpolation: Literal["bilinear", "bicubic"]
     classes: str | Sequence[str] | None
     preprocessing: str | Sequence[str]

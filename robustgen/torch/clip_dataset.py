@@ -8,7 +8,7 @@ import numpy as np
 
 from robustgen.errors import ArgumentError, ImageError, MissingDependencyError
 from robustgen.pixels.benchmarks.editions import get_edition
-from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.benchmarks.kinds import CLEAN, Variant
 from robustgen.pixels.benchmarks.registry import Temporal
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Location
@@ -32,8 +32,8 @@ class ClipDataset:
         Videos and folders of frames, as for ``make-c --source``.
     corruption : str
         A name as for `robustgen.corrupt_clip`, or ``"clean"``.
-    severity : int or float
-        1 to 5; 0 for clean clips.
+    severity : int or float, optional
+        1 to 5; 0 for clean clips. By default 0 for these, else 3.
     seed : int
         Seed, not negative.
     edition : str
@@ -84,7 +84,7 @@ class ClipDataset:
         self,
         source: Location,
         corruption: str,
-        severity: float = 0,
+        severity: float | None = None,
         *,
         seed: int = 0,
         edition: str = "kinetics",
@@ -103,7 +103,9 @@ class ClipDataset:
         self.recipe: ClipRecipe = ClipRecipe(
             get_edition(edition).name, check_natural("seed", seed), temporal=temporal
         )
-        self.variant: Variant = find_variant(self.recipe, corruption, severity)
+        usual = 0 if corruption == CLEAN else 3
+        level = usual if severity is None else severity
+        self.variant: Variant = find_variant(self.recipe, corruption, level)
         self.keys: tuple[str, ...] = self.source.keys()
         self.classes: tuple[str, ...] = self.source.classes
         self.frames: int | None = frames

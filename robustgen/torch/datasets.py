@@ -62,7 +62,7 @@ class SourceDataset:
         Whether numbers in labels are names of classes.
     image_columns : sequence of str
         Columns of a table that contain images or name them; default ``image``.
-    classes : bool
+    require_classes : bool
         Whether to refuse ImageNet images without classes, and folders around ImageNet's class folders that
         would be mistaken for classes, and to leave out images beside class folders.
     libjpeg : {"turbo", "ijg"}
@@ -105,7 +105,7 @@ class SourceDataset:
         label_column: str | None = None,
         labels_are_classes: bool = False,
         image_columns: Sequence[str] = (),
-        classes: bool = True,
+        require_classes: bool = True,
         libjpeg: Libjpeg = "turbo",
         levels: Levels | None = None,
         convert: bool = True,
@@ -114,18 +114,18 @@ class SourceDataset:
             labels=labels,
             labels_are_classes=labels_are_classes,
             label_column=label_column,
-            classes=classes,
+            classes=require_classes,
             columns=image_columns,
             libjpeg=check_libjpeg(libjpeg),
             levels=levels,
         )
         self.source: Source = source if isinstance(source, Source) else open_source(source, options=options)
-        if classes:
-            check_classes(self.source, "give classes=False")
+        if require_classes:
+            check_classes(self.source, "give require_classes=False")
             splits, _ = self.source.find_splits() if isinstance(self.source, ImageFolder) else ((), "")
             if splits:
                 named = f"{' and '.join(splits)} have the same class folders"
-                raise SourceError(f"{self.source.location}: {named}: name one (else give classes=False)")
+                raise SourceError(f"{self.source.location}: {named}: name one (else require_classes=False)")
         self.keys: tuple[str, ...] = self.source.keys()
         self.classes: tuple[str, ...] = self.source.classes
         self.convert: bool = convert

@@ -38,6 +38,7 @@ def test_the_clips_are_those_that_make_c_writes(clips, tmp_path, name, level):
         expected = written.load(variant, key)
         assert clip.dtype == torch.uint8 and label == index
         assert np.array_equal(clip.permute(0, 2, 3, 1).numpy(), expected)
+    assert [ClipDataset(clips, word).variant.level for word in ("fog", "clean")] == [3, 0]
     clean, _ = ClipDataset(clips, "clean")[0]
     assert np.array_equal(clean.permute(0, 2, 3, 1), written.load(Variant("clean", 0, "clean"), "cat/a.mp4"))
 

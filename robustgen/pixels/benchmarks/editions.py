@@ -309,7 +309,7 @@ def get_edition(name: str) -> Edition:
 @lru_cache
 def _at_size(base: str, size: str) -> Edition:
     if not re.fullmatch("[0-9]{1,9}", size) or not SMALLEST_SIDE <= int(size) <= MOST_SIDE:
-        raise ArgumentError(f"size of {base}: {SMALLEST_SIDE} to {MOST_SIDE} pixels, not {quote(size)}")
+        raise ArgumentError(f"size of {base} is {SMALLEST_SIDE} to {MOST_SIDE} pixels, not {quote(size)}")
     name, side = f"{base}@{size}", EDITIONS[base].side
     if base in _AT_SIZE:
         return _AT_SIZE[base](name, int(size))

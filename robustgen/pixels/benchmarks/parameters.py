@@ -165,7 +165,8 @@ def _check_value(place: str, value: Any, hint: Any) -> Any:
         return _check_number(place, value, whole=hint is int)
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
-            raise ArgumentError(f"{place}: {' or '.join(map(repr, get_args(hint)))}, not {quote(value)}")
+            known = " or ".join(map(repr, get_args(hint)))
+            raise ArgumentError(f"{place}: must be {known}, not {quote(value)}")
         return value
     if get_origin(hint) is tuple:
         if not isinstance(value, Sequence) or isinstance(value, str) or not value:

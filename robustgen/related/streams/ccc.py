@@ -314,7 +314,7 @@ def read_table(arrays: Mapping[str, Any]) -> dict[tuple[str, str], Accuracies]:
         except (TypeError, ValueError) as error:
             raise ArgumentError(f"accuracy table: {name}: contains no numbers") from error
         if accuracies.shape != (STEPS, STEPS):
-            raise ArgumentError(f"accuracy table: {name}: {accuracies.shape}, not (21, 21)")
+            raise ArgumentError(f"accuracy table: {name}: has {accuracies.shape}, not (21, 21)")
         if not (accuracies.min() >= 0 and accuracies.max() <= 100):
             raise ArgumentError(f"accuracy table: {name}: accuracies must be from 0 to 100 %")
         table[first, second] = accuracies

@@ -325,7 +325,7 @@ def rehearse(recipe: Recipe[Any], writer: Writer, variants: Sequence[Variant]) -
 def check_identity(source: str, output: str, key: str, expected: str, identity: str) -> None:
     """Raise an AnotherSetError if the `identity` of the image `key` differs from the `expected` one."""
     if expected and expected != identity:
-        raise AnotherSetError(f"{source}: {key!r} is not the image that made {output}. {START_OVER}")
+        raise AnotherSetError(f"{source}: {key!r} differs from the image that made {output}. {START_OVER}")
 
 
 def _guard_frames(frames: Iterator[Rgb]) -> Iterator[Rgb]:

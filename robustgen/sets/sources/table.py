@@ -334,7 +334,7 @@ class TableSource(IndexedSource):
             there = layout.read_columns(content)
             if missing := [column for column in columns if column not in there]:
                 known = ", ".join(there)
-                raise SourceError(f"{file.name}: no column {missing[0]!r} ({known}); see image_columns")
+                raise SourceError(f"{file.name}: no column {missing[0]!r} in {known}; see image_columns")
             if not self._named:
                 self._note_others(layout, content, found)
             given = self.label_column

@@ -1061,7 +1061,7 @@ def test_models_of_other_sets(alexnet, tmp_path):
     put_p(mixed, ["tilt"])
     line = cli_error("score", mixed)
     assert line.startswith(f"{mixed}: mixes a C set (")
-    assert line.endswith("and of a P set (tilt)")
+    assert line.endswith("with a P set (tilt)")
     few = put_c(tmp_path / "few", keys=KEYS[:500])
     missing = "500 of 1000 keys are missing, for instance 'n0"
     assert cli_error("score", alexnet, few).startswith(f"{few}: not the images of {alexnet}: {missing}")

@@ -328,12 +328,12 @@ def test_files_pillow_images_and_data_sets_agree(tmp_path):
     flags = ("--edition", "imagenet", "--set", "require_classes=false", *P, "--jobs", 1)
     cli("make-p", "--source", tmp_path / "src", "--output", tmp_path / "out", *flags)
     frames = [pixels_of(path) for path in sorted((tmp_path / "out/translate/cat/a").glob("*.png"))]
-    base = SourceDataset(tmp_path / "src", classes=False, convert=False)
+    base = SourceDataset(tmp_path / "src", require_classes=False, convert=False)
     own, _ = PerturbedDataset(base, "translate", edition="imagenet", video=False)[0]
     assert np.array_equal(own, np.stack(frames))
     with Image.open(tmp_path / "src/cat/a.png") as picture:
         assert np.array_equal(robustgen.perturb(picture, "translate", edition="imagenet", rng=0), own)
-    assert SourceDataset(tmp_path / "src", classes=False)[0][0].mode == "RGB"
+    assert SourceDataset(tmp_path / "src", require_classes=False)[0][0].mode == "RGB"
 
 
 @pytest.mark.parametrize("edition", ["imagenet", "imagenet-64"])

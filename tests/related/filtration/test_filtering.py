@@ -598,7 +598,7 @@ def test_accepting_what_is_not_there(candidates, reviewed, tmp_path):
     accept = ("--accept", tmp_path / "list.txt")
     for command, output, flags, says in (
         ("filter a", tmp_path / "none", accept, "no finished shortlist; give the command without --acc"),
-        ("filter o", reviewed, accept, "contains a shortlist for ImageNet-A, not ImageNet-O"),
+        ("filter o", reviewed, accept, "a shortlist for ImageNet-A, not ImageNet-O"),
         (
             "filter a",
             reviewed,

@@ -289,7 +289,7 @@ BASE64 = as_text(encoded(0))
             "t.jsonl",
             '{"picture": "x"}',
             (),
-            "t.jsonl: no column 'image' (columns: picture); see the key image_columns",
+            "t.jsonl: no column 'image' in picture; see image_columns",
         ),
         ("t.jsonl", '{"image": "x"}', (), "column 'image' has no images; see image_columns"),
         ("t.jsonl", '{"image": "x"', (), "t.jsonl: line 1: Expecting"),

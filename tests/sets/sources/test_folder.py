@@ -264,7 +264,7 @@ def test_strays_in_commands(tmp_path: Path) -> None:
     assert evaluate(model, **scored).clean_error == pytest.approx(1 / 3)
     with pytest.raises(SourceError, match=r"1 of 4 images have no class, such as 'stray\.png'"):
         evaluate(model, require_classes=False, **scored)
-    assert len(SourceDataset(root)) == 3 and len(SourceDataset(root, classes=False)) == 4
+    assert len(SourceDataset(root)) == 3 and len(SourceDataset(root, require_classes=False)) == 4
 
 
 def test_most_images_in_the_root_are_no_strays(tmp_path: Path) -> None:

@@ -48,9 +48,9 @@ def test_calibrate_and_torch_follow_the_same_rules(root: Path, tmp_path: Path) -
     with pytest.raises(SourceError, match="did you mean"):
         SourceDataset(root)
     flat = put_photos(tmp_path / "flat", *(Path(name).name for name in VAL))
-    with pytest.raises(SourceError, match=r"not in class folders.*classes=False"):
+    with pytest.raises(SourceError, match=r"not in class folders.*require_classes=False"):
         SourceDataset(flat)
-    assert [label for _, label in SourceDataset(flat, classes=False)] == [0, 0]
+    assert [label for _, label in SourceDataset(flat, require_classes=False)] == [0, 0]
     assert [label for _, label in SourceDataset(root / "val")] == [0, 1]
 
 

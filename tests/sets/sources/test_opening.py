@@ -78,7 +78,9 @@ def test_ways_out_of_splits(splits, tmp_path):
     cli("make-c", "--dataset", "coco-c", "--source", splits, *ONE, "--subset", "*", "--dry-run")
     with pytest.raises(SourceError, match="valid and train have the same class folders: name one of these"):
         SourceDataset(splits)
-    assert len(SourceDataset(splits / "train")) == 2 and len(SourceDataset(splits, classes=False)) == 4
+    assert (
+        len(SourceDataset(splits / "train")) == 2 and len(SourceDataset(splits, require_classes=False)) == 4
+    )
 
 
 def test_folders_of_other_classes_are_no_splits(tmp_path):

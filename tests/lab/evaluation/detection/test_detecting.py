@@ -262,7 +262,7 @@ def test_wrong_input(at_home, tmp_path):
     for model, says in (
         ("mydetector:broken", "RuntimeError: no"),
         ("mydetector:wrong", "a detection lacks category_id"),
-        ("mydetector:text", "must return a list of detections, not str"),
+        ("mydetector:text", "must return a list, not str"),
         ("nowhere:bright", "ModuleNotFoundError"),
         ("model.onnx", "a detector is torchvision:NAME@FILE or module:function"),
     ):
