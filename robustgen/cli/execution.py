@@ -128,15 +128,13 @@ def stop_in_order() -> None:
 
 def _describe_images(plan: "Plan") -> str:
     """Return the number of images, and of their classes unless these are in repeated files."""
-    from robustgen.sets.sources.base import class_of
-
-    images, known = format_count(len(plan.keys), plan.source.medium.name), len({*plan.source.classes} - {""})
+    images = format_count(len(plan.keys), plan.source.medium.name)
     if plan.mirror is not None:
         return images
-    # Keys of arrays name no class.
-    own = len({*map(class_of, plan.keys)} - {""} or {plan.source.label(key) for key in plan.keys})
-    named = f"{known} class{'es' * (known != 1)}"
-    return f"{images} of {own} of the {named} of the source" if own < known else f"{images}, {named}"
+    named = {number for number, name in enumerate(plan.source.classes) if name}
+    own = len(named & {*map(plan.source.label, plan.keys)})
+    classes = f"{len(named)} class{'es' * (len(named) != 1)}"
+    return f"{images} of {own} of the {classes} of the source" if own < len(named) else f"{images}, {classes}"
 
 
 def _describe_classes(plan: "Plan") -> "Iterator[str]":
@@ -206,7 +204,7 @@ def _show_plan(plan: "Plan") -> None:
         echo(f"         {remark}")
     for name in _name_layouts(plan):
         echo(f"layout   {name}")
-    for line in plan.source.describe_columns():
+    for line in plan.columns:
         echo(f"columns  {line}")
     for line in _describe_classes(plan):
         echo(f"classes  {line}")

@@ -13,7 +13,12 @@ from robustgen.pixels.imaging.augmix import AugMix, augmix
 from robustgen.related.settings import AugMixChoices
 from robustgen.sets.dataset.plan import Plan, assemble_plan
 from robustgen.sets.dataset.recipes import Recipe, item_rng
-from robustgen.sets.dataset.selection import describe_maps_left_in, open_chosen_source, select_keys
+from robustgen.sets.dataset.selection import (
+    describe_chosen,
+    describe_columns,
+    open_chosen_source,
+    select_keys,
+)
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats.encoders import JpegEncoder
 from robustgen.sets.formats.trees import TreeWriter
@@ -91,7 +96,8 @@ def plan_copies(choices: AugMixChoices) -> Plan:
     keys, variants = select_keys(source, choices), copy_variants(choices.copies)
     writer = TreeWriter(JpegEncoder(choices.quality))
     plan = assemble_plan(recipe, source, keys, variants, writer, store, choices, citation=CITATION)
-    return replace(plan, remarks=describe_maps_left_in(choices, source, keys))
+    columns = describe_columns(choices, source)
+    return replace(plan, remarks=describe_chosen(choices, source, keys), columns=columns)
 
 
 def refuse_scored_source(choices: AugMixChoices) -> None:

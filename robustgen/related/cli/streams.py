@@ -63,8 +63,8 @@ def stream(config: Streaming, drawing: Drawing) -> None:
     from robustgen.related.streams.rows import StreamRow, format_row
     from robustgen.sets.dataset.selection import (
         check_classes,
+        describe_chosen,
         describe_maps,
-        describe_maps_left_in,
         open_chosen_source,
         select_keys,
     )
@@ -77,7 +77,7 @@ def stream(config: Streaming, drawing: Drawing) -> None:
     require(source.medium, (IMAGE,), "stream")
     check_classes(source, config)
     remarks, keys = describe_maps(config, source), select_keys(source, config)
-    for remark in (*remarks, *describe_maps_left_in(config, source, keys)):
+    for remark in (*remarks, *describe_chosen(config, source, keys)):
         echo(remark, err=True)
     _tell_of_others(source)
     labels = [source.label(key) for key in keys]
@@ -133,13 +133,13 @@ def ccc(choices: Choices, playing: CccPlaying) -> None:
     from robustgen.related.streams.accuracy_files import load_accuracy_table
     from robustgen.related.streams.ccc import CccRun
     from robustgen.related.streams.rows import draw_rows, format_ccc_row
-    from robustgen.sets.dataset.selection import describe_maps_left_in, open_chosen_source, select_keys
+    from robustgen.sets.dataset.selection import describe_chosen, open_chosen_source, select_keys
 
     table = load_accuracy_table(playing.accuracy_table)
     source = open_chosen_source(choices)
     require(source.medium, (IMAGE,), "stream ccc")
     keys = select_keys(source, choices)
-    for remark in describe_maps_left_in(choices, source, keys):
+    for remark in describe_chosen(choices, source, keys):
         echo(remark, err=True)
     _tell_of_others(source)
     seed = choices.seed if "seed" in choices.origins else _SEED

@@ -55,6 +55,8 @@ class Making:
         Sentences about the terms of the set.
     remarks : tuple of str
         Remarks about the choice of images.
+    columns : tuple of str
+        Lines that say what the columns of labels and lists mean.
     """
 
     recipe: Recipe[Any]
@@ -69,6 +71,7 @@ class Making:
     citation: str = CITATION
     licence: tuple[str, ...] = (LICENCE,)
     remarks: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
 
     def settings(self) -> dict[str, Any]:
         """Return everything that decides the bytes of the output, except for the source images."""

@@ -38,8 +38,9 @@ from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionR
 from robustgen.sets.dataset.selection import (
     check_classes,
     check_data_set,
+    describe_chosen,
+    describe_columns,
     describe_maps,
-    describe_maps_left_in,
     list_unselected,
     open_chosen_source,
     select_keys,
@@ -131,7 +132,8 @@ def open_making(
     check_data_set(source, edition)
     recipe = _fit_recipe(recipe, config, kind, source)
     remarks, keys = describe_maps(config, source), select_keys(source, config)
-    remarks += describe_maps_left_in(config, source, keys)
+    recipe = dataclasses.replace(recipe, copies=source.copies)
+    remarks += describe_chosen(config, source, keys)
     name, encoding = parse_format(config.format or _name_usual_format(edition, recipe.benchmark, source))
     # Other formats have no place for rows of a table without a label.
     is_converted = isinstance(source, TableSource) and name != "table"
@@ -180,6 +182,7 @@ def open_making(
         citation=citation,
         licence=(LICENCE, *terms),
         remarks=(*remarks, *_name_unused(config, name, writer)),
+        columns=describe_columns(config, source),
     )
 
 

@@ -188,6 +188,8 @@ class BenchmarkRecipe(Recipe[Rgb], Generic[AnyBound]):
         Operation to level to parameter to value, instead of the published constants.
     smallest_side : int
         Smallest side in pixels that all operations accept.
+    copies : mapping of str to str
+        Key of an image to that of an equal one, whose random numbers it gets.
     """
 
     edition: str
@@ -195,6 +197,7 @@ class BenchmarkRecipe(Recipe[Rgb], Generic[AnyBound]):
     scale: int | None = None
     overrides: Overrides = field(default_factory=dict)
     smallest_side: int = SMALLEST_SIDE
+    copies: Mapping[str, str] = field(default_factory=dict)
     _bound: dict[tuple[str, float], AnyBound] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -225,7 +228,7 @@ class BenchmarkRecipe(Recipe[Rgb], Generic[AnyBound]):
 
     def open_stream(self, variant: Variant, key: str) -> np.random.Generator | None:
         """Return the random stream of `variant` for the image `key`; None if its operation draws nothing."""
-        place = self.edition, variant.name, variant.level, key
+        place = self.edition, variant.name, variant.level, self.copies.get(key, key)
         is_random = self.bind(variant).operation.random
         return item_rng(self.seed, self.benchmark.kind, *place) if is_random else None
 

@@ -21,10 +21,10 @@ from robustgen.sets.dataset.layouts import (
     find_other_maps,
 )
 from robustgen.sets.dataset.recipes import rank
-from robustgen.sets.dataset.subset_lists import select_listed
+from robustgen.sets.dataset.subset_lists import Listed, select_listed
 from robustgen.sets.sources import imagenet
 from robustgen.sets.sources.base import Items, Source, SourceOptions
-from robustgen.sets.sources.folder import FileSource, ImageFolder, TreeItems
+from robustgen.sets.sources.folder import FileSource, ImageFolder, LabelledFolder, TreeItems
 from robustgen.sets.sources.opening import open_source
 from robustgen.sets.sources.published import MedMnist
 from robustgen.sets.sources.rows import Asked
@@ -180,13 +180,18 @@ def list_files(source: Items[Any], keys: Iterable[str]) -> list[str]:
     return [name for key in keys for name in source.list_files(key)]
 
 
-def describe_maps_left_in(choices: Choices, source: Source, keys: Sequence[str]) -> tuple[str, ...]:
-    """Return a remark on those of the chosen images `keys` that look like label maps, if any."""
+def describe_chosen(choices: Choices, source: Source, keys: Sequence[str]) -> tuple[str, ...]:
+    """Return remarks on the list of the chosen images `keys`, and on those that look like label maps."""
     is_apart = isinstance(choices, Config) and is_mirror(choices)
     is_files = isinstance(source, FileSource) and not is_apart
     remark, pattern = describe_likely_maps(keys) if is_files else ("", None)
     how = f"--subset '{pattern}'" if pattern else "--subset @FILE, a list of the pictures"
-    return (f"{remark}; leave them out with {how}",) * bool(remark)
+    return (*read_subset(source, choices).remarks, *[f"{remark}; leave them out with {how}"] * bool(remark))
+
+
+def describe_columns(choices: Choices, source: Source) -> tuple[str, ...]:
+    """Return lines that say what the columns of the labels, and of the list of images, mean."""
+    return (*source.describe_columns(), *read_subset(source, choices).shown)
 
 
 def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
@@ -221,20 +226,32 @@ def list_subset(source: Items[Any], config: Choices) -> tuple[str, ...]:
     ConfigError
         The subset names a missing image, or no image.
     """
+    return read_subset(source, config).keys
+
+
+def read_subset(source: Items[Any], config: Choices) -> Listed:
+    """Return the images that the subset of `config` names, or all, and what its columns mean if it is a list.
+
+    Raises
+    ------
+    ConfigError
+        As from `list_subset`.
+    """
     keys = match_keys(source, config)
-    if config.subset and config.subset[0] == "@":
-        own = config if isinstance(config, Config) else Config()
-        maps = _find_maps(own, source).maps if isinstance(source, TreeItems) else frozenset[str]()
-        columns = config.file_column, None, config.split_column
-        # Without labels, and without a folder of the split, only the list can say it.
-        needed = config.split is not None and isinstance(source, ImageFolder) and source.lacks_split
-        try:
-            return select_listed(config.subset[1:], keys, maps, Asked(*columns, config.split, needed))
-        except ConfigError as error:
-            left = isinstance(source, TreeItems) and source.left_out
-            hint = "; label maps are no images of the set unless you --set maps=none" if left else ""
-            raise ConfigError(f"{error}{hint}") from error
-    return keys
+    if not config.subset or config.subset[0] != "@":
+        return Listed(keys, (), ())
+    own = config if isinstance(config, Config) else Config()
+    maps = _find_maps(own, source).maps if isinstance(source, TreeItems) else frozenset[str]()
+    columns = config.file_column, None, config.split_column
+    # Without labels, and without a folder of the split, only the list can say it.
+    may_lack = isinstance(source, (ImageFolder, LabelledFolder)) and source.lacks_split
+    asked = Asked(*columns, config.split, config.split is not None and may_lack)
+    try:
+        return select_listed(config.subset[1:], keys, maps, asked)
+    except ConfigError as error:
+        left = isinstance(source, TreeItems) and source.left_out
+        hint = "; label maps are no images of the set unless you --set maps=none" if left else ""
+        raise ConfigError(f"{error}{hint}") from error
 
 
 def match_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:

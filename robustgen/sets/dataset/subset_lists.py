@@ -6,17 +6,25 @@ names a folder, which stands for the images in it.
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Final, NamedTuple
 
 from robustgen.errors import ConfigError, SourceError
 from robustgen.files.storage import locate
 from robustgen.files.text_files import unescape_name
 from robustgen.sets.dataset.layouts import identify
 from robustgen.sets.sources.labels import is_label_column
-from robustgen.sets.sources.rows import ANY, Asked, is_title, list_tables, read_rows
+from robustgen.sets.sources.rows import (
+    ANY,
+    Asked,
+    is_title,
+    list_tables,
+    read_rows,
+    refuse_unmatched,
+    strip_prefix,
+)
 
 _NOT_OF_THE_CLASS: Final = "-1"
 
@@ -24,15 +32,33 @@ Images = tuple[str, ...]
 """An image, or all images of a folder."""
 
 
-def select_listed(path: str, keys: Sequence[str], maps: Collection[str] = (), asked: Asked = ANY) -> Images:
-    """Return the images that a file lists, in the order of `keys`.
+class Listed(NamedTuple):
+    """Images that a file lists, in the order of the source.
+
+    Attributes
+    ----------
+    keys : tuple of str
+    remarks : tuple of str
+    shown : tuple of str
+        Lines that say what the columns mean, and a few rows.
+    """
+
+    keys: tuple[str, ...]
+    remarks: tuple[str, ...]
+    shown: tuple[str, ...]
+
+
+def select_listed(
+    path: str, keys: tuple[str, ...], maps: frozenset[str] = frozenset(), asked: Asked = ANY
+) -> Listed:
+    """Return the images that a file lists.
 
     Parameters
     ----------
     path : path or URL
-    keys : sequence of str
+    keys : tuple of str
         Images of the source.
-    maps : collection of str
+    maps : frozenset of str
         Those of the `keys` that are label maps, which are only meant where nothing else can be.
     asked : Asked
         Names of columns, and the split.
@@ -42,33 +68,37 @@ def select_listed(path: str, keys: Sequence[str], maps: Collection[str] = (), as
     ConfigError
         The file cannot be read, or a line names no image, or several.
     """
-    index = _KeyIndex(keys)
-    listed = "'robustgen list --keys' prints all keys"
-    first = f"the source has no such image; its first key is {keys[0]!r} ({listed})"
     try:
         store, name = locate(path)
-        tables = [*list_tables(store.read(name), path, index.there, of_lines=True)]
-        # Whole lines come last: their last word may be a file.
-        pictures = _KeyIndex([key for key in keys if key not in maps]) if maps else index
-
-        def match(cells: Sequence[str]) -> list[list[Images]]:
-            found = pictures.match(cells)
-            # Beside pictures, a list may name label maps.
-            both = zip(found, index.match(cells), strict=True) if maps and any(found) else ()
-            return [one or other for one, other in both] or found
-
-        read = read_rows(tables, path, match, asked, is_label_column)
-        read = read or read_rows(tables, path, index.match, asked, is_label_column)
+        return _select(store.read(name), path, keys, maps, asked)
     except OSError as error:
         raise ConfigError(f"subset {path}: cannot be read: {error.strerror}") from error
     except SourceError as error:
         raise ConfigError(str(error)) from error
+
+
+# Planning a set asks for the images of a list, and for remarks on it.
+@lru_cache(maxsize=1)
+def _select(content: bytes, path: str, keys: tuple[str, ...], maps: frozenset[str], asked: Asked) -> Listed:
+    index = _KeyIndex(keys)
+    listed = "'robustgen list --keys' prints all keys"
+    first = f"the source has no such image; its first key is {keys[0]!r} ({listed})"
+    tables = [*list_tables(content, path, index.there, of_lines=True)]
+    # Whole lines come last: their last word may be a file.
+    pictures = _KeyIndex([key for key in keys if key not in maps]) if maps else index
+
+    def match(cells: Sequence[str]) -> list[list[Images]]:
+        found = pictures.match(cells)
+        # Beside pictures, a list may name label maps.
+        both = zip(found, index.match(cells), strict=True) if maps and any(found) else ()
+        return [one or other for one, other in both] or found
+
+    read = read_rows(tables, path, match, asked, is_label_column)
+    read = read or read_rows(tables, path, index.match, asked, is_label_column)
     if not tables:
         raise ConfigError(f"{path}: lists no image; write a key in each line ({listed})")
     if read is None:
-        row, cells = tables[-1].rows[0]
-        way = "name the column of files with the key file_column"
-        raise ConfigError(f"{row}: read {cells[0][:80]!r}, but {first}; {way}")
+        raise refuse_unmatched(tables, path, asked, keys[0], is_label_column)
     if read.title and not any(map(is_title, read.header)):
         raise ConfigError(f"{read.title}: read {read.header[read.header.index(read.file)]!r}, but {first}")
     wanted = set[str]()
@@ -82,14 +112,18 @@ def select_listed(path: str, keys: Sequence[str], maps: Collection[str] = (), as
             one, other = (images[0] for images in sorted(found)[:2])
             raise ConfigError(f"{row}: {cell!r} may be {one!r} or {other!r}: write one of these keys")
         wanted.update(*found)
-    return tuple(key for key in keys if key in wanted)
+    return Listed(
+        tuple(key for key in keys if key in wanted),
+        (*read.describe_prefixes(path, index.with_prefix | pictures.with_prefix), *read.doubt_splits(path)),
+        tuple(read.describe(path, "", lambda found: ", ".join(found[0][:2]) + ", ..." * (len(found[0]) > 2))),
+    )
 
 
 class _KeyIndex:
-    """Images by what a cell of a list may call them."""
+    """Images by what a cell of a list may call them; `with_prefix` are cells with that of a tool."""
 
     def __init__(self, keys: Sequence[str]) -> None:
-        self._keys, self.there = keys, {*keys}
+        self._keys, self.there, self.with_prefix = keys, {*keys}, set[str]()
 
     def match(self, cells: Sequence[str]) -> list[list[Images]]:
         """Return what each of the cells of a column may name."""
@@ -104,6 +138,9 @@ class _KeyIndex:
             places: Mapping[str, Images] = getattr(self, names).get(parts[-1], {})
             if found := _choose_nearest(places, parts[:-1]):
                 return found
+        if parts and len(own := self._files.get(strip_prefix(parts[-1]), {})) == 1:
+            self.with_prefix.add(cell)
+            return [*own.values()]
         return []
 
     @cached_property

@@ -3,7 +3,7 @@
 import hashlib
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from fractions import Fraction
@@ -151,6 +151,11 @@ class Items(Reusable, ABC, Generic[Loaded]):
         SourceError
             The source has no usable images or is malformed.
         """
+
+    @property
+    def copies(self) -> Mapping[str, str]:
+        """Return the key of the first of equal items, which all get its random numbers, by their keys."""
+        return {}
 
     @abstractmethod
     def load(self, key: str) -> Loaded:

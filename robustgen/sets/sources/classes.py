@@ -13,6 +13,8 @@ from robustgen.sets.sources.base import Items
 _NAMES_OF_IMAGENET: Final = "1acf7e1ce3ea84734a6a67d40d37f0c545457fa32f577976a23afb00ef8d131e"
 # Two cranes and two maillots, which lists of unique names tell apart in different ways.
 _AMBIGUOUS: Final = (134, 517, 638, 639)
+# In bytes.
+_MOST_OF_NAME: Final = 255
 # With more digits, an integer is an identifier.
 _NUMBER: Final = re.compile(r"0|[1-9]\d{0,4}")
 
@@ -63,7 +65,8 @@ def name_folders(recorded: Sequence[str]) -> list[str]:
 
 def is_folder_name(label: str) -> bool:
     """Return True if `label` is a safe name of a single folder."""
-    return label.isprintable() and not label.startswith(".") and label != "" and not set(label) & set("/\\")
+    is_short = 0 < len(label.encode("utf-8", "replace")) <= _MOST_OF_NAME
+    return is_short and label.isprintable() and not label.startswith(".") and not set(label) & set("/\\")
 
 
 def find_unlabelled(source: Items[Any], keys: Iterable[str], *, needed: bool = True) -> dict[str, str]:

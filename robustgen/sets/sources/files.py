@@ -91,7 +91,7 @@ class Copies:
 
 
 # Version of the cached file's layout.
-_LAYOUT: Final = 8
+_LAYOUT: Final = 9
 
 
 @dataclass
@@ -113,6 +113,8 @@ class SourceListing:
         Remarks about content that is skipped or copied unchanged, one line each.
     are_numbers : bool
         Whether the classes are bare numbers, of which there may be more.
+    copies : dict of str to str
+        Key of an image that repeats an earlier one of a table to the key of that one.
     """
 
     places: dict[str, Any] = field(default_factory=dict)
@@ -121,6 +123,7 @@ class SourceListing:
     labels: dict[str, int] = field(default_factory=dict)
     remarks: Sequence[str] = ()
     are_numbers: bool = False
+    copies: dict[str, str] = field(default_factory=dict)
 
     def add(self, key: str, place: Any, refusal: str | None = None) -> None:
         """Add an image, or the reason for refusing it; images with one key are all refused."""

@@ -437,14 +437,24 @@ class LabelledFolder(FileSource):
     def _scan(self) -> Iterator[Named]:
         return put_into_classes(self._found, self._labels, self._file.location)
 
+    @property
+    def lacks_split(self) -> bool:
+        """Return whether the labels do not say which images belong to a split."""
+        return not self._labels.split
+
     def _place(self, key: str) -> str:
         # Worker processes need no labels.
         return self._prefix + key.partition("/")[2]
 
 
 def put_into_classes(found: Mapping[str, str | None], labels: Labels, where: object) -> Iterator[Named]:
-    """Yield the key ``class/name`` of each image; refuse images without a label, naming `where`."""
+    """Yield the key ``class/name`` of each image; refuse images without a label, naming `where`.
+
+    Images of other splits are not among them.
+    """
     for name, reason in found.items():
+        if name in labels.left_out:
+            continue
         if label := labels.classes.get(name):
             yield f"{label}/{name}", name, reason
         else:

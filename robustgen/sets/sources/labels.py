@@ -5,6 +5,7 @@ import posixpath
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from robustgen.errors import SourceError, quote
@@ -17,12 +18,15 @@ from robustgen.sets.sources.rows import (
     Asked,
     Reading,
     Table,
+    as_text,
     decode_text,
     list_lines,
     list_tables,
     plain,
     read_rows,
+    refuse_chats,
     refuse_unmatched,
+    strip_prefix,
 )
 
 _IN_JSON: Final = ("cls", "label", "class", "class_id")
@@ -74,7 +78,7 @@ _LABEL_COLUMNS: Final = frozenset(
 # With more digits, an integer is an identifier.
 _NUMBER: Final = re.compile(r"(-?\d{1,5})(\.0+)?")
 _FRACTION: Final = re.compile(r"-?\d*\.\d+(e[+-]?\d+)?")
-_MISSING: Final = frozenset({"na", "n/a", "#n/a", "<na>", "nan", "none", "null"})
+_MISSING: Final = frozenset({"", "-1", "na", "n/a", "#n/a", "<na>", "nan", "none", "null"})
 _ONE_LABEL: Final = "write one label for each image, or set labels_are_classes to make each text a class"
 _MARKS: Final = {"0": False, "0.0": False, "1": True, "1.0": True, "False": False, "True": True}
 
@@ -93,6 +97,10 @@ class Labels(NamedTuple):
         Name of the column of labels.
     shown : tuple of str
         Lines that say what the columns mean, and a few rows.
+    split : str
+        Name of the column of splits; "" for none.
+    left_out : frozenset of str
+        Images of other splits.
     """
 
     classes: dict[str, str | None]
@@ -100,6 +108,8 @@ class Labels(NamedTuple):
     remarks: tuple[str, ...] = ()
     column: str = ""
     shown: tuple[str, ...] = ()
+    split: str = ""
+    left_out: frozenset[str] = frozenset()
 
 
 def is_label_column(name: str) -> bool:
@@ -124,17 +134,18 @@ def read_cells(cells: Mapping[str, Any], are_classes: bool = False) -> Labels:
     """
     for row, cell in cells.items():
         if isinstance(cell, (list, dict)):
-            raise SourceError(f"{row}: {quote(cell)} is not one class; {_ONE_LABEL}")
-    texts, remarks = {row: _as_text(cell) for row, cell in cells.items()}, list[str]()
+            raise SourceError(f"{row}: {quote(cell)} is not one class; write one label for each image")
+    texts, remarks = {row: as_text(cell) for row, cell in cells.items()}, list[str]()
+    if not are_classes:
+        missing = {row: text for row, text in texts.items() if text.lower() in _MISSING}
+        if counts := sorted(Counter(missing.values()).items()):
+            said = ", ".join(f"{text!r} ({count})" for text, count in counts)
+            keep = "; labels_are_classes keeps words and -1 as classes" * any(missing.values())
+            remarks.append(f"no labels: {said}{keep}")
+        texts |= dict.fromkeys(missing, "")
     if {text.lower() for text in texts.values()} <= {"true", "false", ""}:
         texts = {row: text.lower() for row, text in texts.items()}
     if not are_classes:
-        missing = {row: text for row, text in texts.items() if text.lower() in _MISSING}
-        for text, count in sorted(Counter(missing.values()).items()):
-            remarks.append(
-                f"{count} labels {text!r} count as missing; labels_are_classes keeps them as a class"
-            )
-        texts |= dict.fromkeys(missing, "")
         _refuse_several(texts)
     numbers = {row: found[1] for row, text in texts.items() if (found := _NUMBER.fullmatch(text))}
     named = {row: text for row, text in texts.items() if text and row not in numbers}
@@ -166,16 +177,9 @@ def _refuse_several(texts: Mapping[str, str]) -> None:
     whole = {*texts.values()}
     for row, text in texts.items():
         parts = re.split("[|;,]", text)
-        is_list = "|" in text or ";" in text or ("," in text and ", " not in text)
+        is_list = "|" in text or ";" in text or ("," in text and ", " not in text) or text[:1] == "["
         if len(parts) > 1 and (is_list or all(part.strip() in whole for part in parts)):
             raise SourceError(f"{row}: {quote(text)} are several labels; {_ONE_LABEL}")
-
-
-def _as_text(cell: Any) -> str:
-    # An empty cell of pandas is NaN, the only value that differs from itself.
-    if cell is None or cell != cell:
-        return ""
-    return str(cell).strip()
 
 
 def choose_label_column(
@@ -230,9 +234,6 @@ def _number_rows(labels: Labels) -> list[int | None]:
 
 METADATA: Final = ("metadata.jsonl", "metadata.csv")
 """Files of the Hugging Face Hub in a folder of images, with a row for each of them."""
-# Annotation tools put it before the name of a file.
-_PREFIX: Final = re.compile(r"[0-9a-f]{8}-")
-_MOST_SHOWN: Final = 3
 
 
 class ImageNames:
@@ -287,11 +288,9 @@ class ImageNames:
         name = posixpath.basename(path)
         if is_url:
             return self._last.get(name, [])
-        if match := _PREFIX.match(name):
-            if found := self._last.get(name[match.end() :], []):
-                self.with_prefix.add(cell)
-            return found
-        return []
+        if found := self._last.get(strip_prefix(name), []):
+            self.with_prefix.add(cell)
+        return found
 
     def match(self, cells: Sequence[str]) -> list[list[str]]:
         """Return the images that each of the cells of a column names."""
@@ -370,7 +369,12 @@ def parse_labels(
     images = names.images
     # Names of several words repeat, unlike those of images.
     if tables and not (len(tables) == 2 and len({*lines.values()}) < len(lines)):
-        raise refuse_unmatched(tables, where, asked, images[0])
+        raise refuse_unmatched(tables, where, asked, images[0], is_label_column)
+    if _are_names([*lines.values()], names):
+        raise SourceError(
+            f"{where}: lists images without labels; use it with --subset @{where.rpartition('/')[2]}, or "
+            "write lines with a name and a label"
+        )
     first, title = next(iter(lines.items()))
     if len(lines) == len(images) + 1 and is_label_column(title):
         del lines[first]
@@ -381,6 +385,13 @@ def parse_labels(
         )
     labels = read_cells(lines, are_classes)
     return labels._replace(classes=dict(zip(images, labels.classes.values(), strict=True)))
+
+
+def _are_names(lines: Sequence[str], names: ImageNames) -> bool:
+    """Return whether lines, of which the first may be a header, name images: each another one, by words."""
+    found = [*map(bool, names.match(lines))]
+    is_list = len({*lines}) == len(lines) > 1 and all(found[1:]) and any(found)
+    return is_list and not all(map(_NUMBER.fullmatch, lines[1:]))
 
 
 def parse_metadata(content: bytes, where: str, names: ImageNames, asked: Asked = ANY) -> Labels | None:
@@ -409,6 +420,7 @@ def _read_tables(
     labels = choose_label_column(columns, where, asked.label, are_classes=are_classes)
     label = labels.column if labels else ""
     if not labels and any_name:
+        refuse_chats(read, where)
         columns = _drop_counter(columns, read.header.index(read.file), read.header)
         label = next(iter(columns)) if len(columns) == 1 else "one-hot"
         if len(columns) == 1:
@@ -426,20 +438,20 @@ def _read_tables(
             if classes.setdefault(image, labels.classes[row]) != labels.classes[row]:
                 both = f"was {classes[image]!r} before, now {labels.classes[row]!r}"
                 raise SourceError(f"{row}: {image!r} {both}; keep one label for each image")
-    said = [*labels.remarks]
-    if names.with_prefix:
-        count, first = len(names.with_prefix), min(names.with_prefix)
-        said.append(f"{where}: {count} names have a prefix that the images lack, such as {quote(first)}")
-    return Labels(classes, labels.are_numbers, tuple(said), label, _show_columns(read, where, label))
-
-
-def _show_columns(read: Reading[list[str]], where: str, label: str) -> tuple[str, ...]:
-    """Return what the columns of a table mean, and a few of its rows."""
-    split = f", {read.split!r} splits" if read.split else ""
-    shown = [f"{where}: column {read.file!r} names files, {label!r} labels{split}"]
-    for (_, cells), found in [*zip(read.rows, read.found, strict=True)][:_MOST_SHOWN]:
-        shown.append(f"  {', '.join(map(quote, cells))} -> {', '.join(found) or 'no image of the source'}")
-    return tuple(shown)
+    if any_name and not any(classes.values()):
+        raise SourceError(
+            f"{where}: no image has a label ({'; '.join([f'column {label!r}', *labels.remarks])})"
+        )
+    doubts = read.doubt_splits(where, label) if label in read.header else []
+    return Labels(
+        classes,
+        labels.are_numbers,
+        (*labels.remarks, *read.describe_prefixes(where, names.with_prefix), *doubts),
+        label,
+        tuple(read.describe(where, f", {label!r} labels", ", ".join)),
+        read.split,
+        frozenset(chain.from_iterable(read.left_out)) - classes.keys(),
+    )
 
 
 def _drop_counter(
@@ -465,7 +477,9 @@ def _read_one_hot(columns: Mapping[str, Mapping[str, Any]], read: Reading[Any], 
     """
     row, listed = read.rows[0][0] if read.rows else where, ", ".join(columns)
     way = "name the column of labels with the key label_column"
-    marks = {title: {row: _as_text(cell) for row, cell in each.items()} for title, each in columns.items()}
+    if "1" in read.header:
+        way += "; if labels contain blanks, separate the columns by tabs"
+    marks = {title: {row: as_text(cell) for row, cell in each.items()} for title, each in columns.items()}
     if not all(cell in _MARKS for each in marks.values() for cell in each.values()) or not marks:
         problem = f"none of the columns {listed} has a known name of labels" if columns else "no class"
         if not columns and read.split:

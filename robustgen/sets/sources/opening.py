@@ -63,7 +63,7 @@ def open_source(
     if split and SOURCES[source_kind].has_split_folders and place.is_folder and place.children.get(split):
         place, options = Place(f"{place.location}/{split}"), options._replace(folder_split=split)
         split = None
-        source_kind = _recognise(place) if recognise else source_kind
+        source_kind = _recognise(place) if recognise and labels is None else source_kind
     # An archive finds the folder of a split itself; a table of labels, or a list, may say the split.
     if split and source_kind == "folder" and place.is_folder and not options.split_is_listed:
         raise SourceError(f"{location}: contains no folder of the split {split!r}")

@@ -23,6 +23,9 @@ ARCHIVES: Final = (*SHARDS, ".zip")
 PARQUET: Final = ".parquet"
 ARRAYS: Final = (".npy", ".npz", ".mat")
 TEXT_TABLES: Final = (".jsonl", ".tsv")
+_LISTS: Final = (".csv", ".json", ".list", ".lst", ".txt")
+OF_LISTS: Final = "name the folder of its images with --source, and the file with --labels or --subset @FILE"
+"""Sentence on a list that is given as a source."""
 VIDEOS: Final = (
     *(".mp4", ".m4v", ".mov", ".webm", ".mkv", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".flv", ".wmv"),
     *(".ogv", ".3gp", ".3g2", ".asf", ".m2ts", ".vob", ".f4v"),
@@ -256,12 +259,13 @@ def explain_foreign(place: Place) -> str:
         if max(map(len, words)) > _MOST_OF_WORD:
             way = f"pandas.read_csv('{place.name}').to_csv('{place.name[:-4]}.tsv', sep='\\t', index=False)"
             return f"a CSV with pictures in its cells, which is not read; convert it with {way}"
-        return "a file of labels; name the folder of its images with --source, and the file with --labels"
     names = [*_walk_names(place)] if place.is_folder else [place.name]
     for pattern, what, way in _FOREIGN:
         if found := next((name for name in names if re.fullmatch(pattern, name, re.IGNORECASE)), None):
             there = f"contains {found}: " if place.is_folder else ""
             return f"{there}{what}, which is not read; {way}"
+    if place.has_suffix(*_LISTS) and not place.is_folder:
+        return f"neither a folder, an image nor an archive; if it is a list, {OF_LISTS}"
     return ""
 
 

@@ -7,10 +7,12 @@ import codecs
 import csv
 import io
 import re
-from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import compress
+from operator import not_
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from robustgen.errors import SourceError, quote
@@ -31,7 +33,7 @@ _FILE_COLUMNS: Final = frozenset(
         *("video", "videoid", "videoname", "videopath", "youtubeid", "ytid"),
     }
 )
-_MAYBE_OF_FILES: Final = _FILE_COLUMNS | {"id", "name", "url"}
+_MAYBE_OF_FILES: Final = _FILE_COLUMNS | {"id", "name", "url", "cocourl"}
 _SPLIT_COLUMNS: Final = frozenset(
     {
         *(
@@ -54,9 +56,23 @@ _SPLIT_WORDS: Final = frozenset({"trainval", "dev", "eval"}.union(*_SAME_SPLIT))
 _NUMBER: Final = re.compile(r"-?\d+(\.\d*)?")
 _SEPARATORS: Final = ("\t", ",", ";", "|")
 _OF_KINETICS: Final = ("youtube_id", "time_start", "time_end")
+# Beginnings of pickles, NumPy's files, HDF5, gzip and zip.
+_BINARY: Final = (b"\x80", b"\x93", b"\x89", b"\x1f\x8b", b"PK\3\4")
 _EXAMPLE: Final = '{"file_name": "a.png", "label": 3}'
+_CHATS: Final = frozenset({"messages", "conversations"})
+# For JSON lines and for a list.
+_OF_CHATS: Final = (
+    "chats are not read: write a line with picture and label of each, as with jq -c '.. | objects | "
+    "select(.messages // .conversations) | {file_name: ([.. | objects | .image, .image_url.url? | strings] + "
+    ".images)[0], label: [(.messages // .conversations)[-1] | .content // .value | .. | strings][-1]}' "
+)
+# Annotation tools put it before the name of a file.
+_PREFIX: Final = re.compile(r"[0-9a-f]{8}-")
 _KAGGLE: Final = "ImageId,PredictionString"
+_SPLIT_NUMBERS: Final = frozenset("012")
 _MOST_NAMED: Final = 10
+_MOST_SHOWN: Final = 3
+_MOST_OF_TITLE: Final = 40
 
 
 class Table(NamedTuple):
@@ -106,7 +122,8 @@ def ask(options: SourceOptions) -> Asked:
     """Return the columns and the split in the options of a source."""
     split = options.split or options.folder_split
     names = options.file_column, options.label_column, options.split_column
-    return Asked(*names, split, options.split is not None, options.folder_split is not None)
+    needs_split = options.split is not None and not options.split_is_listed
+    return Asked(*names, split, needs_split, options.folder_split is not None)
 
 
 @dataclass(frozen=True)
@@ -120,6 +137,8 @@ class Reading(Generic[Found]):
         Those of the split.
     found : list
         What the file of each row names.
+    left_out : list
+        What the files of the rows of other splits name.
     file, split : str
         Name of the column; "" for none.
     title : str
@@ -132,6 +151,7 @@ class Reading(Generic[Found]):
     file: str
     split: str = ""
     title: str = ""
+    left_out: Sequence[Found] = ()
 
     def column(self, title: str) -> dict[str, Any]:
         """Return the cells of a column by row."""
@@ -146,10 +166,59 @@ class Reading(Generic[Found]):
             if title not in (self.file, self.split) and (title or any(self.column(title).values()))
         ]
 
+    def describe(self, where: str, use: str, name: Callable[[Found], str]) -> list[str]:
+        """Return lines on the columns, and on a few rows, of which `name` says what they mean."""
+        split = f", {self.split!r} splits" if self.split else ""
+        lines = [f"{where}: column {self.file!r} names files{use}{split}"]
+        for (_, cells), found in [*zip(self.rows, self.found, strict=True)][:_MOST_SHOWN]:
+            lines.append(
+                f"  {', '.join(map(quote, cells))} -> {name(found) if found else 'no image of the source'}"
+            )
+        return lines
+
+    def describe_prefixes(self, where: str, found: Collection[str]) -> list[str]:
+        """Return a remark on the names of files that were `found` without their prefix."""
+        names = [name for name in map(str, self.column(self.file).values()) if name in found]
+        if not names:
+            return []
+        return [f"{where}: {len(names)} names have a prefix that the images lack, such as {quote(names[0])}"]
+
+    def doubt_splits(self, where: str, label: str = "") -> list[str]:
+        """Return a remark if the only unused column of 0, 1 and 2 may say splits."""
+        counts = {
+            title: _count(self.column(title).values()) for title in self.list_others() if title != label
+        }
+        few = [title for title, each in counts.items() if len(each) > 1 and {*each} <= _SPLIT_NUMBERS]
+        if len(few) != 1:
+            return []
+        said = ", ".join(f"{value} ({count})" for value, count in sorted(counts[few[0]].items()))
+        how = "if it says which split an image belongs to, choose one with the keys split_column and split"
+        return [f"{where}: column {few[0]!r} is not used: {said}; {how}"]
+
 
 def is_title(name: str) -> bool:
     """Return whether tools give this name to a column of files."""
     return plain(name) in _MAYBE_OF_FILES
+
+
+def refuse_chats(read: Reading[Any], where: str) -> None:
+    """Raise a SourceError if the rows are chats, whose labels are in no column."""
+    if _CHATS & {*read.header}:
+        raise SourceError(f"{where}: {_OF_CHATS}{where.rpartition('/')[2]}")
+
+
+def as_text(cell: Any) -> str:
+    """Return a cell as text; "" for an empty one of pandas, NaN, the only value that differs from itself."""
+    return "" if cell is None or cell != cell else str(cell).strip()
+
+
+def _count(cells: Iterable[Any]) -> Counter[str]:
+    return Counter(map(as_text, cells))
+
+
+def strip_prefix(name: str) -> str:
+    """Return the name of a file without the prefix of an annotation tool; "" if it has none."""
+    return name[match.end() :] if (match := _PREFIX.match(name)) else ""
 
 
 def plain(title: str) -> str:
@@ -193,20 +262,28 @@ def read_rows(
     return _choose_split(_name_columns(table, column, is_label), where, asked, is_label)
 
 
-def refuse_unmatched(tables: Sequence[Table], where: str, asked: Asked, example: str) -> SourceError:
+def refuse_unmatched(
+    tables: Sequence[Table], where: str, asked: Asked, example: str, is_label: Callable[[str], bool]
+) -> SourceError:
     """Return the error of a table in which no column names an image of the source, such as `example`."""
-    table = tables[0]
-    titles = table.titles
-    listed = ", ".join(quote(title)[1:-1] for title in titles[:_MOST_NAMED])
-    numbers = _list_candidates(table, asked, lambda _: False)
-    has_title = not table.header and any(is_title(titles[number]) for number in numbers)
+    table, file = tables[0], where.rpartition("/")[2]
+    titles, numbers = table.titles, _list_candidates(table, asked, is_label)
+    listed = ", ".join(quote(title[:_MOST_OF_TITLE])[1:-1] for title in titles[:_MOST_NAMED])
+    if asked.file is not None and not numbers:
+        return SourceError(f"{where}: no column {asked.file!r} (columns: {listed}); see the key file_column")
+    has_title = not table.header and (asked.file in titles or any(is_title(titles[n]) for n in numbers))
     row, cells = table.rows[min(len(table.rows) - 1, has_title)]
     cell = next((cells[number] for number in numbers if number < len(cells)), cells[0])
     way = (
         "name the column of files with the key file_column, or pass the folder of these images with --source"
     )
-    if all(_NUMBER.fullmatch(str(each)) for each in cells):
-        way = f"put names of files into a column, as with: paste -d' ' images.txt {where.rpartition('/')[2]}"
+    if _CHATS & {*titles}:
+        way = _OF_CHATS + file
+    elif len(cells) > 1 and all(_NUMBER.fullmatch(str(each)) for each in cells):
+        way = (
+            "put names of files in place of numbers, as with: join <(sort images.txt) <(sort "
+            f"{file}) | cut -d' ' -f2- > named_{file}"
+        )
     return SourceError(
         f"{row}: no column names images of the source: read {quote(cell)}, the source has {example!r} "
         f"(columns: {listed}); {way}"
@@ -269,10 +346,16 @@ def _list_candidates(table: Table, asked: Asked, is_label: Callable[[str], bool]
     }
     numbers = [n for n in open_ if all(_NUMBER.fullmatch(cell) or not cell for cell in cells[n])]
     named = [n for n in open_ if plain(titles[n]) in _FILE_COLUMNS]
-    if any(n not in numbers and (n in named or any(map(_is_path, cells[n]))) for n in open_):
+    if any(n not in numbers and (n in named or _are_paths(cells[n])) for n in open_):
         return [n for n in open_ if n not in numbers]
-    unnamed = {*numbers}.difference(named) if {*named} & {*numbers} else set[int]()
-    return [n for n in open_ if n not in unnamed]
+    # Under any other title, numbers are ages, scores and the like.
+    usual = {*numbers} & {*named} or {n for n in numbers if not titles[n] or is_title(titles[n])}
+    has_titles = bool(table.header) or any(is_label(title) or is_title(title) for title in titles)
+    return [n for n in open_ if n not in numbers or n in usual or not has_titles or len(open_) == 1]
+
+
+def _are_paths(cells: Sequence[str]) -> bool:
+    return 2 * sum(map(_is_path, cells)) > sum(map(bool, cells))
 
 
 def _is_path(cell: str) -> bool:
@@ -324,16 +407,16 @@ def _choose_split(
                 "name it with the key split_column, or omit the split"
             )
         return read
-    values = [str(cell if cell is not None else "").strip() for cell in read.column(name).values()]
+    values = [as_text(cell) for cell in read.column(name).values()]
     counts = ", ".join(
-        f"{value or 'none'} ({count})" for value, count in sorted(Counter(values).items())[:_MOST_NAMED]
+        f"{value or 'none'} ({count})" for value, count in sorted(_count(values).items())[:_MOST_NAMED]
     )
     if asked.split is None:
         if len({*values}) > 1:
             first = max(sorted({*values}), key=lambda value: (value.lower() == "test", bool(value)))
             raise SourceError(
                 f"{where}: column {name!r} says which split an image belongs to: {counts}; choose one with "
-                f"the key split, such as --set split={first}"
+                f"the key split, such as --set split={first}, or omit the column if it means something else"
             )
         return replace(read, split=name)
     kept = [_is_split(value, asked.split, name) for value in values]
@@ -344,9 +427,13 @@ def _choose_split(
         )
     if asked.in_folder:
         _check_folder(read, asked, kept)
-    rows = [row for row, keep in zip(read.rows, kept, strict=True) if keep]
-    found = [each for each, keep in zip(read.found, kept, strict=True) if keep]
-    return replace(read, rows=rows, found=found, split=name)
+    return replace(
+        read,
+        rows=[*compress(read.rows, kept)],
+        found=[*compress(read.found, kept)],
+        left_out=[*compress(read.found, map(not_, kept))],
+        split=name,
+    )
 
 
 def _check_folder(read: Reading[Any], asked: Asked, kept: Sequence[bool]) -> None:
@@ -371,13 +458,21 @@ def _find_split(read: Reading[Any], where: str, asked: Asked, is_label: Callable
             )
         return asked.split_column
     has_header = read.header != [*map(str, range(1, len(read.header) + 1))]
-    by_name = bool(_SPLIT_FILE.search(where.rpartition("/")[2])) and len(others) == 1 and not has_header
+    of_splits = bool(_SPLIT_FILE.search(where.rpartition("/")[2]))
     found = []
     for title in others:
-        cells = [str(cell or "").strip().lower() for cell in read.column(title).values()]
-        is_word = all(cell in _SPLIT_WORDS for cell in cells) and not is_label(title)
-        is_few = all(cell in _SPLIT_WORDS or cell in ("0", "1", "2") for cell in cells)
-        if plain(title) in _SPLIT_COLUMNS or (is_word and len({*cells}) > 1) or (by_name and is_few):
+        cells = {as_text(cell).lower() for cell in read.column(title).values()}
+        is_word = cells <= _SPLIT_WORDS and not is_label(title) and len(cells) > 1
+        # Without a header: the only other column in a file of splits, and the third one after a label.
+        place = (read.header.index(read.file), title, len(read.header))
+        is_few = cells <= _SPLIT_WORDS | _SPLIT_NUMBERS and not has_header
+        is_third = is_few and place == (0, "3", 3) and len(cells) > 1 and "0" in cells
+        if (
+            plain(title) in _SPLIT_COLUMNS
+            or is_word
+            or is_third
+            or (of_splits and is_few and len(others) == 1)
+        ):
             found.append(title)
     if len(found) > 1:
         raise SourceError(
@@ -434,9 +529,16 @@ def list_tables(
         if any(separator in line for line in lines.values()):
             yield _name_clips(Table([], [*_read_csv(text, separator, where, known)]))
     words = [(row, line.split()) for row, line in lines.items()]
+    # Before its header, a table may count its rows.
+    if len(words) > 2 and words[0][1] in ([str(len(words) - 2)], [str(len(words) - 1)]):
+        lines.pop(words.pop(0)[0])
     if any(len(cells) > 1 for _, cells in words):
         yield Table([], [(row, line.rsplit(None, 1)) for row, line in lines.items()])
-        is_even = len({len(cells) for _, cells in words}) == 1
+        counts = [len(cells) for _, cells in words]
+        if len({*counts[1:]}) == 1 and counts[0] == counts[1] - 1:
+            # As R and pandas read it, the header does not name the first column.
+            yield Table(["", *words[0][1]], words[1:])
+        is_even = len({*counts}) == 1
         yield Table([], words if is_even else [(row, line.split(None, 1)) for row, line in lines.items()])
     if of_lines and lines:
         yield Table([], [(row, [line]) for row, line in lines.items()])
@@ -479,10 +581,10 @@ def _list_json(text: str, where: str) -> Iterator[Table]:
     named, names = (
         (content.get("labels"), content.get("classes")) if isinstance(content, dict) else (None, None)
     )
-    if isinstance(named, dict) and isinstance(names, list):
+    if isinstance(named, dict) and (names is None or isinstance(names, list)):
         # As FiftyOne writes it: the names of the classes, and their numbers.
         content = {
-            key: names[each] if isinstance(each, int) and 0 <= each < len(names) else each
+            key: names[each] if names and isinstance(each, int) and 0 <= each < len(names) else each
             for key, each in named.items()
         }
     if isinstance(content, dict):
@@ -505,20 +607,19 @@ def _parse(line: str, row: str) -> Any:
 
 
 def _of_coco(content: Mapping[str, Any], where: str) -> Table:
-    """Return the category of each annotation with the file of its image."""
+    """Return the images with the categories of their annotations, and with their own splits."""
     with name_source_in_errors(f"{where}: is no annotation file of COCO"):
-        files = {each["id"]: each["file_name"] for each in content["images"]}
-        names = {each["id"]: each["name"] for each in content.get("categories", ())}
-        rows = [
-            (
-                f"{where}, annotation {number}",
-                [files[each["image_id"]], names.get(each["category_id"], each["category_id"])],
-            )
-            for number, each in enumerate(content.get("annotations", ()), 1)
-        ]
-    if not rows:
-        raise SourceError(f"{where}: has images, but no annotations with a category_id")
-    return Table(["file_name", "category"], rows)
+        names = {each["id"]: each["name"] for each in content.get("categories") or ()}
+        told = defaultdict[Any, dict[Any, None]](dict)
+        for each in content.get("annotations") or ():
+            told[each["image_id"]][each.get("category_id")] = None
+        rows = dict[str, Any]()
+        for number, image in enumerate(content["images"], 1):
+            kept = {key: cell for key, cell in image.items() if is_title(key) or plain(key) in _SPLIT_COLUMNS}
+            for place, category in enumerate(told.get(image.get("id"), (None,)), 1):
+                row = f"{where}, image {number}, category {place}"
+                rows[row] = kept | {"category": names.get(category, category)}
+    return _of_objects(rows)
 
 
 def _of_objects(rows: Mapping[str, Any]) -> Table:
@@ -532,7 +633,11 @@ def _of_objects(rows: Mapping[str, Any]) -> Table:
         raise SourceError(
             f"{next(iter(rows))}: is Label Studio's JSON, whose labels are nested; export JSON-MIN or CSV"
         )
-    return Table(header, [(row, [*map(each.get, header)]) for row, each in rows.items()])
+    return Table(header, [(row, [_unwrap(each.get(key)) for key in header]) for row, each in rows.items()])
+
+
+def _unwrap(cell: Any) -> Any:
+    return cell[0] if isinstance(cell, list) and len(cell) == 1 else cell
 
 
 def decode_text(content: bytes, where: str) -> str:
@@ -543,7 +648,12 @@ def decode_text(content: bytes, where: str) -> str:
     SourceError
         It has another encoding.
     """
-    is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and content[2:4] != b"\0\0"
+    if (b"\0" in content and not is_wide) or content.startswith(_BINARY):
+        raise SourceError(
+            f"{where}: is a binary file, or text in an encoding other than UTF-8 and UTF-16; write its names "
+            "and labels as CSV in UTF-8 (scipy.io.loadmat reads .mat files, pandas.read_excel .xlsx)"
+        )
     try:
         text = content.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError as error:
@@ -553,9 +663,6 @@ def decode_text(content: bytes, where: str) -> str:
             f"{where}, line {line}: is neither UTF-8 nor UTF-16 (byte {content[error.start]:#x}); convert "
             f"it, for instance with `iconv -f latin1 -t utf-8 {name} > utf-8-{name}`"
         ) from error
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise SourceError(f"{where}, line {line}: has zero bytes, so it is no text; write it as CSV in UTF-8")
     return text
 
 

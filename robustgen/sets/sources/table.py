@@ -7,6 +7,7 @@ characters that is not a path refers to the image of another row, as in tables o
 
 import ast
 import base64
+import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from robustgen.sets.sources.base import DEFAULTS, SourceOptions, class_of, name_
 from robustgen.sets.sources.classes import list_numbers, sort_classes
 from robustgen.sets.sources.files import IndexedSource, SourceListing
 from robustgen.sets.sources.labels import choose_label_column, is_label_column
-from robustgen.sets.sources.places import TEXT_TABLES, Place, SourceFile
+from robustgen.sets.sources.places import OF_LISTS, TEXT_TABLES, Place, SourceFile
 from robustgen.sets.sources.shards import read_rows
 from robustgen.sets.sources.trees import UNREAD_EXTENSIONS, FolderTree
 
@@ -66,6 +67,11 @@ class CellImage(NamedTuple):
         if self.data is None:
             return read_file(normalise(self.path or ""))
         return self.data if isinstance(self.data, bytes) else base64.b64decode(self.data, validate=True)
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of the encoded image or its text."""
+        data = self.data or b""
+        return hashlib.sha256(data.encode() if isinstance(data, str) else data).digest()
 
     @property
     def suffix(self) -> str:
@@ -201,7 +207,7 @@ class _Found:
     """Content of tables: images, file names with their first rows, and rows without images.
 
     `columns` maps each column that is not empty to whether it contains an image, `rows` each row to its
-    images, and `labels` each column of labels to its cells.
+    images, `labels` each column of labels to its cells, and `first` digests of images to their first keys.
     """
 
     listing: SourceListing = field(default_factory=lambda: SourceListing(classes=[""]))
@@ -210,6 +216,7 @@ class _Found:
     columns: dict[str, bool] = field(default_factory=dict)
     rows: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     labels: dict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
+    first: dict[bytes, str] = field(default_factory=dict)
 
     def add_cell(self, table: str, row: int, place: tuple[int, int, int], column: str, cell: Any) -> bool:
         """Add the images of a cell, and return True if the cell is empty."""
@@ -222,6 +229,8 @@ class _Found:
                     self.files.setdefault(key, where)
                 else:
                     self.listing.add(key, (*place, column, slot, len(image.data or "")))
+                    if (first := self.first.setdefault(image.digest(), key)) != key:
+                        self.listing.copies[key] = first
             if cell:
                 self.columns[column] = self.columns.get(column, False) or bool(images)
             # Other text refers to the image of another row.
@@ -334,7 +343,10 @@ class TableSource(IndexedSource):
             there = layout.read_columns(content)
             if missing := [column for column in columns if column not in there]:
                 known = ", ".join(there)
-                raise SourceError(f"{file.name}: no column {missing[0]!r} in {known}; see image_columns")
+                raise SourceError(
+                    f"{file.name}: no column {missing[0]!r} in {known}; see image_columns; "
+                    f"if this is a list of images, {OF_LISTS}"
+                )
             if not self._named:
                 self._note_others(layout, content, found)
             given = self.label_column
@@ -358,6 +370,11 @@ class TableSource(IndexedSource):
                 remark = f"images are those of column {self.columns[0]!r}; {also} (see the key image_columns)"
                 found.listing.remarks = [*dict.fromkeys([*found.listing.remarks, remark])]
             return
+
+    @property
+    def copies(self) -> Mapping[str, str]:
+        """Return the key of the first of equal images, by the keys of the others."""
+        return self.listing.copies
 
     def _fingerprint(self) -> list[Any]:
         own = [list(self.columns), self._root, self._are_classes, self._recorded]
@@ -435,7 +452,7 @@ def find_layout(name: str) -> Layout:
     """Return the layout of a table by its file name; raise a SourceError if it is not a table."""
     suffix = PurePosixPath(name).suffix.lower()
     if suffix not in LAYOUTS:
-        raise SourceError(f"{name}: not a table ({', '.join(LAYOUTS)})")
+        raise SourceError(f"{name}: not a table ({', '.join(LAYOUTS)}); if it is a list, {OF_LISTS}")
     return LAYOUTS[suffix]
 
 

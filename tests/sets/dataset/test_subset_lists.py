@@ -1,5 +1,7 @@
 """Lists of images: keys, and the lists that the authors of data sets write for a split."""
 
+import json
+
 import pytest
 
 from robustgen.errors import ConfigError
@@ -20,14 +22,14 @@ KEYS = (
     "test/rgb_00045.jpg",
     "test/sync_depth_00045.png",
 )
-MAPS = {key for key in KEYS if key.startswith(("Annotations", "Segmentation")) or "depth" in key}
+MAPS = frozenset(key for key in KEYS if key.startswith(("Annotations", "Segmentation")) or "depth" in key)
 BONN = "leftImg8bit/val/bonn/bonn_000000_leftImg8bit.png"
 
 
 def select(tmp_path, text, keys=KEYS):
     path = tmp_path / "val.txt"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return select_listed(str(path), keys, MAPS)
+    return [*select_listed(str(path), keys, MAPS).keys]
 
 
 @pytest.mark.parametrize(
@@ -116,3 +118,57 @@ def test_an_empty_subset_is_refused(tmp_path, subset):
     put_photo(tmp_path / "source/a/0.png")
     message = cli_error("make-c", "--source", tmp_path / "source", "--subset", subset)
     assert message.startswith("--subset") and "@FILE" in message
+
+
+def write(path, text):
+    path.write_text(text)
+    return path
+
+
+def test_a_list_says_how_it_was_understood(tmp_path):
+    for name in "abcd":
+        put_photo(tmp_path / f"set/{name}.jpg")
+    made = ("make-c", "--source", tmp_path / "set", "--dry-run", "--subset")
+    named = write(tmp_path / "named.csv", "id,image\n9,/up/1a2b3c4d-a.jpg\n8,b.jpg\n7,/up/0a2b3c4d-c.jpg\n")
+    lines = cli(*made, f"@{named}").stdout.splitlines()
+    assert "3 images" in lines[0] and "2 names have a prefix" in lines[1]
+    assert [line.rpartition("-> ")[2] for line in lines if line.startswith("columns")][1:] == [
+        "a.jpg",
+        "b.jpg",
+        "c.jpg",
+    ]
+    listed = write(tmp_path / "list.txt", "a.jpg 0\nb.jpg 1\nc.jpg 2\n")
+    assert "split_column" in cli(*made, f"@{listed}").stdout
+    assert " 1 image" in cli(*made, f"@{listed}", "--set", "split_column=2", "--split", "2").stdout
+    assert "read 'x.jpg'" in cli_error(
+        *made, f"@{write(tmp_path / 'x.csv', 'age,image' + chr(10) + '1,x.jpg')}"
+    )
+
+
+def test_annotations_of_coco_list_images_without_objects_too(tmp_path):
+    images = [{"id": n, "file_name": f"{n}.jpg"} for n in range(3)]
+    text = json.dumps({"images": images, "annotations": [{"image_id": 1, "category_id": 1}]})
+    assert select(tmp_path, text, ("0.jpg", "1.jpg", "2.jpg", "3.jpg")) == ["0.jpg", "1.jpg", "2.jpg"]
+
+
+def test_labels_and_a_list_choose_the_split_that_a_folder_has(tmp_path):
+    rows = [(name, "xy"[place % 2], ("val", "test")[place > 1]) for place, name in enumerate("abcd")]
+    for seed, (name, label, split) in enumerate(rows):
+        for place in (tmp_path / "flat", tmp_path / "split" / split, tmp_path / "tree" / split / label):
+            put_photo(place / f"{name}.jpg", seed=seed)
+    table = "image,label,split\n" + "".join(f"{name}.jpg,{label},{split}\n" for name, label, split in rows)
+    labels = write(tmp_path / "labels.csv", table)
+    plain = write(tmp_path / "plain.csv", "".join(f"{name}.jpg,{label}\n" for name, label, _ in rows))
+    ways = {
+        "tree": ("tree",),
+        "labels": ("flat", "--labels", labels),
+        "folder": ("split", "--labels", labels),
+        "list": ("flat", "--labels", plain, "--subset", f"@{labels}"),
+    }
+    sets = []
+    for way, (source, *flags) in ways.items():
+        output = tmp_path / "out" / way
+        of_split = ("--source", tmp_path / source, *flags, "--split", "test", "--output", output)
+        cli("make-c", *of_split, "--corruptions", "gaussian_noise", "--severities", "3", "--no-clean")
+        sets.append({path.name: path.read_bytes() for path in (output / "gaussian_noise/3").rglob("*.jpg")})
+    assert len(sets[0]) == 2 and all(each == sets[0] for each in sets)

@@ -162,7 +162,7 @@ def test_the_column_of_labels(images: Path) -> None:
         (in_lines("x{n}.png {label}"), "line 1: .*part0/id_00.png"),
         (in_lines("{name},{label},5", HEADER), "line 2: 3 cells.*image, label"),
         (in_lines("{name},0.{n}", HEADER), "line 2|line 3"),
-        (in_lines('{{"image": "{name}", "label": [{label}]}}'), "line 1: .*not one class"),
+        (in_lines('{{"image": "{name}", "label": [1, {label}]}}'), "line 1: .*not one class"),
         (in_lines('{{"image": "{name}", "label": {label}}}')[:-3], "line 12: "),
         ("image,mask,label\n" + "".join(f"{a},{b},1\n" for a, b in zip(NAMES, NAMES[::-1], strict=True)), ""),
         (

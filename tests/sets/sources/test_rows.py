@@ -37,6 +37,18 @@ READ = {
         }
     ),
     "one-hot": "image,a,b\n" + "\n".join(f"{k},{int(v == 'a')},{v == 'b':d}.0" for k, v in TRUE.items()),
+    "FiftyOne without numbers": json.dumps({"classes": None, "labels": {k[:-4]: v for k, v in TRUE.items()}}),
+    "COCO without names of files": json.dumps(
+        {
+            "images": [
+                {"id": n % 4, "coco_url": f"http://h/x/{image}", "height": n} for n, (image, _) in ROWS
+            ],
+            "annotations": [{"image_id": n % 4, "category_id": ord(label)} for n, (_, label) in ROWS * 2],
+            "categories": [{"id": ord(label), "name": label} for label in "ab"],
+        }
+    ),
+    "lists of one": json.dumps([{"images": [image], "label": [label]} for image, label in TRUE.items()]),
+    "a count": lines("{image} {label}", "4\nimage_name category_label"),
     "row numbers": lines("{n} {image} {label}"),
     "comments": "# of people\n#\n" + lines("{image} {label}"),
 }
@@ -49,9 +61,24 @@ def test_exports_give_each_image_its_label(name):
 
 REFUSED = {
     "ages": (lines("case-{n}.png,{wrong},{label}", "image,age,label"), "case-1.png"),
+    "scores": (lines("p{n},{wrong},{label}", "patient,frame,label"), "file_column"),
+    "a column that is not there": (lines("{image},{label}", "image,label"), "no column 'x'"),
+    "a column of other names": (lines("z{n},{image},{label}", "x,image,label"), "line 2.*read 'z1'"),
     "another file": (lines("{wrong},scan_{n}.png,{label}", ",file,label"), "file_column"),
     "several": (lines("{image},x|{label}", "image,label"), "several labels"),
     "measurements": (lines("{image},23.{n}", "image,label"), "regression"),
+    "a list as text": (lines("{image},\"['x', 'y']\"", "image,label"), "several labels"),
+    "no label": (lines("{image},NA", "image,label"), r"'NA' \(4\)"),
+    "no name": (lines("{image}"), "--subset"),
+    "names under a header": (lines("{image}", "image"), "--subset"),
+    "two words": (lines("{image} big {label}"), "tabs"),
+    "a long name": (lines("{image},{label}" + "x" * 255, "image,label"), "label_column"),
+    "chats": (
+        json.dumps([{"messages": [{"content": [{"type": "image", "image": k}]}]} for k in IMAGES]),
+        "jq",
+    ),
+    "chats beside pictures": (json.dumps([{"image": k, "conversations": [{}, {}]} for k in IMAGES]), "jq"),
+    "numbers of images": (lines("{n}1 {n}2"), "join"),
     "two marks": ("image,a,b\n1.jpg,1,1\n", "2 of the columns"),
     "a slash": (lines("{image},x/{label}", "image,label"), "label_column"),
 }
@@ -61,7 +88,26 @@ REFUSED = {
 def test_what_is_no_label_is_refused(name):
     text, message = REFUSED[name]
     with pytest.raises(SourceError, match=message):
-        parse(text)
+        parse(text, file="x" if name.startswith("a column") else None)
+
+
+@pytest.mark.parametrize(
+    "content", [b"MATLAB 5.0\0\1", b"\x80\x04x", "a".encode("utf-32"), b"PK\3\4"], ids=repr
+)
+def test_a_binary_file_is_refused(content):
+    with pytest.raises(SourceError, match="CSV in UTF-8"):
+        [*list_tables(content, "x.bin")]
+
+
+def test_an_attribute_is_found_below_a_header_without_the_column_of_files():
+    text = "4\nYoung Male\n" + "".join(
+        f"{image}  1 {'1' if v == 'a' else '-1'}\n" for image, v in TRUE.items()
+    )
+    labels = parse(text, label="Male", are_classes=True)
+    assert labels.classes == {image: {"a": "1", "b": "-1"}[v] for image, v in TRUE.items()}
+    missing = parse(text, label="Male")
+    assert [*missing.classes.values()].count(None) == 2 and "'-1' (2)" in missing.remarks[0]
+    assert len(labels.shown) == 1 + 3 and labels.shown[1].endswith("-> 1.jpg")
 
 
 def test_another_encoding_is_named():
@@ -73,16 +119,17 @@ def test_missing_words_are_counted_and_may_be_classes():
     text = "image,label\n1.jpg,a\n2.jpg,NA\n3.jpg,none\n4.jpg,NA\n"
     labels = parse(text)
     assert labels.classes == {"1.jpg": "a", "2.jpg": None, "3.jpg": None, "4.jpg": None}
-    assert len(labels.remarks) == 2 and "2 labels 'NA'" in labels.remarks[0]
+    assert "'NA' (2), 'none' (1)" in labels.remarks[0]
     assert parse(text, are_classes=True).classes["3.jpg"] == "none"
-    both = parse("image,label\n1.jpg,True\n2.jpg,true\n3.jpg,FALSE\n")
-    assert {*both.classes.values()} == {"true", "false"}
+    both = parse("image,label\n1.jpg,True\n2.jpg,true\n3.jpg,FALSE\n4.jpg,NA\n")
+    assert {*both.classes.values()} == {"true", "false", None}
 
 
 SPLITS = {
     "words": ("image,label,split", ("train", "val", "test", "test"), "testing"),
     "numbers": ("image,label,partition", ("0", "1", "2", "2"), "2.0"),
     "yes or no": ("image,label,is_valid", ("False", "False", "True", "True"), "val"),
+    "third of three": ("9.jpg,a,0", ("0", "1", "2", "2"), "2"),
     "any name": ("image,label,fold", ("training", "validation", "testing", "testing"), "test"),
 }
 
@@ -93,7 +140,9 @@ def test_a_column_of_splits_is_never_ignored(name):
     text = "\n".join([header, *(f"{k},{TRUE[k]},{v}" for k, v in zip(IMAGES, values, strict=True))])
     with pytest.raises(SourceError, match=r"--set split="):
         parse(text)
-    assert parse(text, split=split).classes == {image: TRUE[image] for image in IMAGES[2:]}
+    labels = parse(text, split=split)
+    assert labels.classes == {image: TRUE[image] for image in IMAGES[2:]}
+    assert labels.left_out == {*IMAGES[:2]}
     with pytest.raises(SourceError, match="no row of the split"):
         parse(text, split="9")
 
@@ -119,3 +168,8 @@ def test_a_file_of_splits_says_so_by_its_name(name):
         read(name)
     assert read(name, split="2").found == [["3.jpg"], ["4.jpg"]]
     assert len(read("list.txt").found) == len(IMAGES)
+
+
+def test_a_column_that_may_say_splits_is_named():
+    text = lines("{image},{label},{n}", "image,label,part").replace(",4", ",0").replace(",3", ",0")
+    assert "part" in parse(text).remarks[0] and not parse(text.replace(",0", ",7")).remarks
