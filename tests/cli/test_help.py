@@ -82,6 +82,7 @@ SPEAKERS = {
     # evaluate has no --split, only --set split=NAME.
     # calibrate and preview have no --subset, only --set subset=PATTERN.
     "sets/dataset/selection": f"{_OF_SETS} config",
+    "sets/sources/places": f"{_OF_SETS} config evaluate",
     "sets/dataset/layouts": _OF_SETS,
     "sets/dataset/mirror": _OF_SETS,
     "sets/dataset/plan": _OF_SETS,

@@ -372,8 +372,8 @@ def parse_labels(
         raise refuse_unmatched(tables, where, asked, images[0], is_label_column)
     if _are_names([*lines.values()], names):
         raise SourceError(
-            f"{where}: lists images without labels; use it with --subset @{where.rpartition('/')[2]}, or "
-            "write lines with a name and a label"
+            f"{where}: lists images without labels; give it as the key subset: @{where.rpartition('/')[2]}, "
+            "or write lines with a name and a label"
         )
     first, title = next(iter(lines.items()))
     if len(lines) == len(images) + 1 and is_label_column(title):

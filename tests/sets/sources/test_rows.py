@@ -69,8 +69,8 @@ REFUSED = {
     "measurements": (lines("{image},23.{n}", "image,label"), "regression"),
     "a list as text": (lines("{image},\"['x', 'y']\"", "image,label"), "several labels"),
     "no label": (lines("{image},NA", "image,label"), r"'NA' \(4\)"),
-    "no name": (lines("{image}"), "--subset"),
-    "names under a header": (lines("{image}", "image"), "--subset"),
+    "no name": (lines("{image}"), "subset: @labels.csv"),
+    "names under a header": (lines("{image}", "image"), "subset: @labels.csv"),
     "two words": (lines("{image} big {label}"), "tabs"),
     "a long name": (lines("{image},{label}" + "x" * 255, "image,label"), "label_column"),
     "chats": (
