@@ -35,15 +35,28 @@ from robustgen.sets.sources.folder import Named, TreeItems, put_into_classes
 from robustgen.sets.sources.labels import Labels, read_labels
 from robustgen.sets.sources.places import VIDEOS, Place, find_place
 from robustgen.sets.sources.rows import ask
-from robustgen.sets.sources.trees import FileTree, Finder, Found, check_name, is_image, is_video
+from robustgen.sets.sources.trees import (
+    UNREAD,
+    UNREAD_EXTENSIONS,
+    UNREAD_VIDEOS,
+    FileTree,
+    Finder,
+    Found,
+    check_name,
+    describe_unread,
+    is_image,
+    is_video,
+)
 
 _SOUND: Final = "the sound of videos, if any, is not kept"
 
 
 def find_in_clips(name: str, refusal: str | None) -> Iterator[Found]:
-    """Yield the file `name` if it is named like a video or like a frame, with the reason for refusing it."""
+    """Yield the file `name` if it is named like a video or an image, with the reason for refusing it."""
     if is_image(name) or is_video(name):
         yield check_name(name, refusal)
+    elif name.lower().endswith((*UNREAD_EXTENSIONS, *UNREAD_VIDEOS)):
+        yield check_name(name, UNREAD)
 
 
 def order_naturally(name: str) -> list[str | int]:
@@ -119,10 +132,10 @@ class ClipFolder(TreeItems[Clip]):
         return map(posixpath.dirname, group_files(dict(self._tree.find()))[0])
 
     @cached_property
-    def _found(self) -> tuple[dict[str, str | None], int]:
-        """Return all clips with the reasons for refusing some, and the number of other images."""
+    def _found(self) -> tuple[dict[str, str | None], list[str]]:
+        """Return all clips with the reasons for refusing some, and the other images and videos."""
         if self._only:
-            return {self._only: None}, 0
+            return {self._only: None}, []
         return group_files(dict(self._tree.find(self._prefix)))
 
     def _scan(self) -> Iterator[Named]:
@@ -145,8 +158,10 @@ class ClipFolder(TreeItems[Clip]):
         """Return remarks about sound and skipped images, one line each."""
         found, others = self._found
         sound = [_SOUND] if any(map(is_video, found)) else []
-        beside = [f"skipped, beside clips: {format_count(others, 'image')}"] if others else []
-        return [*super().remarks(), *beside, *sound]
+        images = [name for name in others if is_image(name)]
+        count = format_count(len(images), "image")
+        beside = [f"skipped, beside clips: {count} ({name!r}, ...)" for name in images[:1]]
+        return [*super().remarks(), *describe_unread({*others} - {*images}), *beside, *sound]
 
     def _name(self, key: str) -> str:
         """Return the name of a video, or of a folder of frames, below the prefix."""
@@ -261,8 +276,8 @@ class OneClip(ClipFolder):
         return self._only
 
 
-def group_files(found: dict[str, str | None]) -> tuple[dict[str, str | None], int]:
-    """Return the clips that files belong to, and the number of images that are in no clip.
+def group_files(found: dict[str, str | None]) -> tuple[dict[str, str | None], list[str]]:
+    """Return the clips that files belong to, and the files that are in no clip.
 
     Parameters
     ----------
@@ -273,19 +288,20 @@ def group_files(found: dict[str, str | None]) -> tuple[dict[str, str | None], in
     -------
     dict
         Name of a video, or of a folder of frames, with the reason for refusing it.
-    int
+    list of str
     """
     clips = {name: reason for name, reason in found.items() if is_video(name)}
-    frames = dict[str, list[str]]()
+    frames, others = dict[str, list[str]](), list[str]()
     for name in found:
-        if not is_video(name):
+        if is_image(name):
             frames.setdefault(posixpath.dirname(name), []).append(name)
+        elif name not in clips:
+            others.append(name)
     # Folders with clips in them, at any depth, or beside their images.
     above = {folder for name in (*clips, *frames) for folder in _list_folders(name)}
-    others = 0
     for folder, names in frames.items():
         if folder in above:
-            others += len(names)
+            others += names
             continue
         refused = next((f"{name}: {found[name]}" for name in sorted(names) if found[name]), None)
         clips[folder] = refused

@@ -40,6 +40,11 @@ UNREAD_EXTENSIONS = (
     *(".qoi", ".dds", ".fits"),
 )
 """Suffixes of images in unsupported formats."""
+UNREAD_VIDEOS = (
+    *(".mxf", ".divx", ".rm", ".rmvb", ".dv", ".ogm", ".swf", ".wtv", ".y4m", ".yuv", ".ivf", ".nut", ".m2v"),
+    *(".h264", ".264", ".h265", ".265", ".hevc", ".mjpeg", ".gifv", ".braw", ".r3d"),
+)
+"""Suffixes of videos in unsupported formats."""
 # Files without a suffix that are no images.
 _NOTES = {
     *("readme", "license", "licence", "copying", "notice", "authors", "version", "changelog", "makefile"),
@@ -117,7 +122,8 @@ def describe_unread(names: Iterable[str]) -> list[str]:
     if images:
         suffixes = {PurePosixPath(name).suffix for name in images}
         rename = "; add the suffix of their format to images without one" * ("" in suffixes)
-        convert = "; convert them, for instance to PNG" * any(suffixes)
+        known = "PNG" if suffixes.isdisjoint(UNREAD_VIDEOS) else "MP4 or PNG"
+        convert = f"; convert them, for instance to {known}" * any(suffixes)
         lines.append(f"skipped, {UNREAD}: {_count_suffixes(images)}{convert}{rename}")
     if videos:
         lines.append(f"skipped, videos: {_count_suffixes(videos)}; make-c --dataset clips reads them")

@@ -34,6 +34,7 @@ from tests.helpers import (
     until_under_way,
     whole,
 )
+from tests.servers import BUCKET
 
 av = pytest.importorskip("av")
 FLAGS = ("--dataset", "clips", "--severities", "1,4", "--jobs", "1")
@@ -174,7 +175,7 @@ def test_two_workers_write_the_same_files(clips, made, tmp_path):
 def pack(root, place):
     """An archive of all files below `root`, or copies in memory."""
     files = [path for path in sorted(root.rglob("*")) if path.is_file()]
-    if str(place).startswith("memory://"):
+    if "://" in str(place):
         store = open_store(place)
         for path in files:
             store.put(path.relative_to(root).as_posix(), path.read_bytes())
@@ -189,15 +190,20 @@ def pack(root, place):
     return place
 
 
-@pytest.mark.parametrize("form", ["clips.tar", "clips.zip", "memory", "memory tar"])
-def test_archives_and_urls_of_clips_give_the_same_files(clips, made, tmp_path, form):
-    if form.startswith("memory"):
+S3 = pytest.param("s3", marks=pytest.mark.slow("sets in an S3 server"))
+
+
+@pytest.mark.parametrize("form", ["clips.tar", "clips.zip", "memory", "memory tar", S3])
+def test_archives_and_urls_of_clips_give_the_same_files(clips, made, tmp_path, form, request):
+    if form == "s3":
+        request.getfixturevalue("s3")
+    if form in ("memory", "memory tar", "s3"):
+        root = f"{form.partition(' ')[0]}://{BUCKET}/{tmp_path.name}"
         folder = tmp_path / "packed"
         folder.mkdir()
         source = pack(clips, folder / "clips.tar") if form == "memory tar" else clips
-        place = pack(source if source is clips else folder, f"memory://{tmp_path.name}/clips")
+        place, output = pack(source if source is clips else folder, f"{root}/clips"), f"{root}/out"
         place = f"{place}/clips.tar" if form == "memory tar" else place
-        output = f"memory://{tmp_path.name}/out"
     else:
         place, output = pack(clips, tmp_path / form), tmp_path / "out"
     make_c(place, output, *FLAGS, *FEW)

@@ -277,7 +277,21 @@ def test_images_beside_clips_are_skipped_and_counted():
         ("cover.png", "cat/thumb.png", "cat/a.mp4", "dog/x/1.png", "dog/x/2.png", "dog/cover.png")
     )
     clips, others = group_files(found)
-    assert (sorted(clips), others) == (["cat/a.mp4", "dog/x"], 3)
+    assert (sorted(clips), others) == (
+        ["cat/a.mp4", "dog/x"],
+        ["cover.png", "cat/thumb.png", "dog/cover.png"],
+    )
+
+
+def test_skipped_files_are_named(tmp_path):
+    put_video(tmp_path / "cat" / "a.mp4")
+    for name in ("b.mxf", "c.heic", "d.gif", "notes.txt"):
+        (tmp_path / "cat" / name).touch()
+    source = open_source(tmp_path, "clips")
+    assert source.keys() == ("cat/a.mp4",)
+    unread, beside, _ = source.remarks()
+    assert "1 .heic, 1 .mxf ('cat/b.mxf', ...)" in unread and "MP4" in unread
+    assert "1 image ('cat/d.gif', ...)" in beside
 
 
 def test_a_source_without_clips_is_an_error(tmp_path):
