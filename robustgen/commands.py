@@ -238,13 +238,8 @@ def verify(
     """
     given = {"directory": directory, "jobs": jobs, "source": source, "against": against}
     options = _load(Verifying, given | {"deep": None if deep is None else str(deep)})
-    return check_output(
-        options.directory,
-        jobs=options.jobs,
-        deep=options.deep,
-        source=options.source,
-        against=options.against,
-    )
+    how = options.model_dump(include={"jobs", "deep", "source", "against"})
+    return check_output(options.directory, **how)
 
 
 @_takes(ConfigKeys, Config)

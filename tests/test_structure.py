@@ -296,6 +296,45 @@ def test_a_break_is_noticed(modules, module, code):
         assert Graph(modules | {module: tree}).find_breaks()
 
 
+def reach_over(module, tree):
+    """Yield private names of other wings that a module uses, and paths that lead out of its folder."""
+    rooms = {}
+    for node in ast.walk(tree):
+        room = (getattr(node, "module", None) or "").partition("robustgen.")[2]
+        if isinstance(node, ast.ImportFrom) and room and wing(room) != wing(module):
+            yield from (each.name for each in node.names if re.match("_[a-zA-Z]", each.name))
+            rooms |= {each.asname or each.name: room for each in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in rooms:
+            yield from [node.attr] * (re.match("_[a-z]", node.attr) is not None and node.attr != "_fields")
+        if isinstance(node, (ast.Attribute, ast.BinOp, ast.Call)):
+            text = ast.unparse(node)
+            above = re.fullmatch(r"Path\(__file__\)\.(parents|parent\.parent|parent / '\.\.)\b.*", text)
+            beside = re.match(r"files\('robustgen\.(\w+)", text)
+            yield from [text] * bool(above or (beside and beside[1] != wing(module)))
+
+
+def test_no_module_reaches_into_another_wing(modules):
+    """By a private name, or by the path of a file; only the configs lie beside the wings."""
+    found = {name: {*reach_over(name, tree)} for name, tree in modules.items()}
+    found["settings.yaml_files"] -= {"Path(__file__).parents"}
+    assert {name: names for name, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from robustgen.sets.dataset.run import _name_outputs",
+        "from robustgen.sets.dataset import run\nrun._name_outputs",
+        "Path(__file__).parents[2] / 'metrics' / 'laion_c.json'",
+        "(Path(__file__).parent.parent / 'scores').exists()",
+        "files('robustgen.metrics') / 'laion_c.json'",
+    ],
+)
+def test_a_reach_is_noticed(code):
+    assert [*reach_over("lab.plans", ast.parse(code))]
+
+
 def test_nothing_built_in_imports_what_plug_ins_import(modules, graph):
     assert not {name for name in modules.keys() - {"plugins"} if "plugins" in graph.all_imports(name)}
 

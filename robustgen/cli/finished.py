@@ -27,13 +27,8 @@ def verify(options: Verifying) -> None:
     from robustgen.display.text import format_count
     from robustgen.lab.inspection import verify as verifying
 
-    findings = verifying.verify(
-        options.directory,
-        jobs=options.jobs,
-        deep=options.deep,
-        source=options.source,
-        against=options.against,
-    )
+    how = options.model_dump(include={"jobs", "deep", "source", "against"})
+    findings = verifying.verify(options.directory, **how)
     status = 1 if findings.problems or (findings.failed and not options.allow_failures) else 0
     if options.format == "json":
         echo_text(json.dumps(asdict(findings), indent=1))

@@ -115,9 +115,6 @@ def refuse_scored_source(choices: AugMixChoices) -> None:
 def _check_training(source: Source) -> None:
     # Nobody should train by accident on a test split.
     if isinstance(source, NumberedSource):
-        raise SourceError(
-            f"{source.location}: has no class folders, which the copies need; augment the training "
-            "images while loading them, with robustgen.torch.AugMixDataset"
-        )
+        raise SourceError(f"{source.location}: has no class folders; see robustgen.torch.AugMixDataset")
     if isinstance(source, TinyImageNet) and source.split != "train":
         raise SourceError(f"{source.location}: Tiny ImageNet's validation images; give --split train")

@@ -104,10 +104,8 @@ class SetDepth(OpenedIngredient):
         if not missing:
             return
         stem = PurePosixPath(missing[0]).with_suffix("").as_posix()
-        raise ConfigError(
-            f"depth: {self.location}: {len(missing)} of {len(keys)} images have no map, for instance "
-            f"{missing[0]!r} (looked for {stem}{', '.join(DEPTH_SUFFIXES)})"
-        )
+        names = f"{missing[0]!r} (looked for {stem}{', '.join(DEPTH_SUFFIXES)})"
+        raise ConfigError(f"depth: {self.location}: no map of {len(missing)} of {len(keys)} images: {names}")
 
     def provide(self, key: str, preparation: PreparationStep) -> Depth:
         """Return the depth of the image `key` after its `preparation`, float32 (H, W).

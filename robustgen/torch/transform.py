@@ -124,10 +124,8 @@ class Corrupt(_Transform):  # type: ignore[misc]
         moving = [name for name in sorted(self.corruptions) if ALL_CORRUPTIONS[name].displaces]
         placed = [each for each in flat_inputs if isinstance(each, _PLACED)]
         if moving and placed and not self.move:
-            raise ArgumentError(
-                f"{moving[0]} moves the content of the image, but not the {type(placed[0]).__name__} of the "
-                "sample: omit this corruption, or give move=True"
-            )
+            still = f"{type(placed[0]).__name__}: omit it, or give move=True"
+            raise ArgumentError(f"{moving[0]} moves the content of the image, but not the {still}")
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         """Draw corruption, severity and seed; return nothing if the image stays unchanged.

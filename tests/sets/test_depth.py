@@ -166,10 +166,10 @@ def test_a_map_of_several_channels_or_none_at_all_fails_alone(source, maps, tmp_
         (("--with", "depth=nowhere"), "depth: nowhere: No such file"),
         (
             ("--with", "depth=npy/cat"),
-            "3 of 3 images have no map, for instance 'cat/a.png' (looked for cat/a.png, .npy",
+            "no map of 3 of 3 images: 'cat/a.png' (looked for cat/a.png, .npy",
         ),
-        (("--with", "depth=part"), "1 of 3 images have no map, for instance 'dog/c.png'"),
-        (("--with", "depth=exr"), "for instance 'dog/c.png' (looked for dog/c.png, .npy, .tif, .tiff)"),
+        (("--with", "depth=part"), "no map of 1 of 3 images: 'dog/c.png'"),
+        (("--with", "depth=exr"), "'dog/c.png' (looked for dog/c.png, .npy, .tif, .tiff)"),
         (("--with", "depth=npy,scale=0"), "with: depth.scale: must be a positive number or midas, not '0'"),
         (("--corruptions", "fog", "--with", "depth=npy"), "with: depth: none of the corruptions needs it"),
         (("--with", "dept=npy"), "with: dept: none of the corruptions needs it (they need depth)"),

@@ -414,10 +414,8 @@ class _EvaluationRun:
         self.orientations |= {key: rendered[key].orientation for key in keys}
         for key, (_, identity) in images.items():
             if identity and identity != self._identities.setdefault(key, identity):
-                raise OutputError(
-                    f"{self._making.source.location}: {key!r} has changed since the "
-                    f"predictions in {self._candidates[0].store.root.location} were made. {START_OVER}"
-                )
+                known = self._candidates[0].store.root.location
+                raise OutputError(f"{key!r} has changed since {known} was written. {START_OVER}")
         parts = list[_Part]()
         for candidate, variants in lacking:
             rows = {

@@ -305,10 +305,7 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
         print_note(remark)
     if chosen.clean_input and CLEANED in data.manifest:
         (earlier,) = data.manifest[CLEANED]
-        raise ConfigError(
-            f"{options.dataset}: is already the result of preprocess {earlier}; --clean-input none uses it "
-            "unchanged"
-        )
+        raise ConfigError(f"{options.dataset}: {earlier} cleaned it; --clean-input none takes it as it is")
     of_clips = sampling is not None
     classifier = Classifier(opened, chosen, outputs, options.crops, data.class_count == 1, of_clips)
     first = data.variants[0]
@@ -333,10 +330,7 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
 def check_single_labels(class_labels: NDArray[Any] | None, root: str) -> None:
     """Raise a SourceError if the images at `root` have several labels each, as those of ChestMNIST."""
     if class_labels is not None and class_labels.shape[1] > 1:
-        raise SourceError(
-            f"{root}: its images have several labels each, which prediction files cannot hold; make the set, "
-            "and compute metrics.multi_label_balanced_error of their outputs"
-        )
+        raise SourceError(f"{root}: several labels each; see metrics.multi_label_balanced_error")
 
 
 def choose_outputs(

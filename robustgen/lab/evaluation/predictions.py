@@ -563,9 +563,8 @@ def _check_alike(files: list[PredictionFile]) -> None:
     known = map_labels(first)
     for file in files[1:]:
         if file.classes != first.classes and file.classes and first.classes:
-            raise SourceError(
-                f"{file.location}: {file.classes} classes, where {first.location} has {first.classes}"
-            )
+            other = f"{first.location} has {first.classes}"
+            raise SourceError(f"{file.location}: {file.classes} classes, where {other}")
         if (own := map_labels(file)) != known:
             if own.keys() != known.keys():
                 reason = describe_difference(tuple(own), tuple(known), "keys")

@@ -411,10 +411,8 @@ def propose_constants(config: Config, size: int, sample: int = 20) -> Proposal:
     """
     if size in SCALES or not SMALLEST_SIDE <= size <= LARGEST_SIZE:
         known = ", ".join(map(str, sorted(SCALES)))
-        raise ConfigError(
-            f"--for-size {size}: must be from {SMALLEST_SIDE} to {LARGEST_SIZE}; "
-            f"{known} have published constants"
-        )
+        allowed = f"{SMALLEST_SIDE} to {LARGEST_SIZE}; {known} have published constants"
+        raise ConfigError(f"--for-size {size}: must be from {allowed}")
     if finer := [level for level in config.severities if level != int(level)]:
         raise ConfigError(f"--severities {finer[0]}: --for-size proposes constants only for whole severities")
     making = open_calibration(config)

@@ -145,10 +145,8 @@ class Model(ABC):
         if not self.takes_grey(self.layout(preprocessing.layout)):
             return np.asarray if preprocessing.channel_order == "rgb" else _reverse_channels
         if len({*preprocessing.mean}) > 1 or len({*preprocessing.std}) > 1:
-            raise ConfigError(
-                f"{self.name}: takes images of one channel: give one mean and one std, those of its "
-                "training (--preprocessing mean=0 --preprocessing std=1 for pixels from 0 to 1)"
-            )
+            way = "give one mean and one std, such as --preprocessing mean=0"
+            raise ConfigError(f"{self.name}: takes images of one channel: {way}")
         return lambda pixels: as_grey(pixels.reshape(-1, *pixels.shape[-2:])).reshape(*pixels.shape[:-1], 1)
 
     def normalise(self, images: Images, preprocessing: Preprocessing) -> NDArray[Any]:
@@ -190,9 +188,7 @@ class Model(ABC):
         least, largest = float(output.min()), float(output.max())
         if form == "probabilities" or (form is None and self.gives_probability()):
             if least < 0 or largest > 1:
-                raise ConfigError(
-                    f"{self.name}: its output is {least:g} to {largest:g}, no probability: omit outputs"
-                )
+                raise ConfigError(f"{self.name}: {least:g} to {largest:g}, no probability: omit outputs")
             return np.concatenate([1 - output, output], axis=1)
         if form is None:
             self._least, self._largest = min(self._least, least), max(self._largest, largest)
@@ -317,10 +313,7 @@ class Classifier:
     def __post_init__(self) -> None:
         given, own = self.preprocessing, self.model.preprocessing
         if self.of_clips and (self.crops > 1 or not isinstance(self.model, FunctionModel)):
-            raise ConfigError(
-                f"{self.model.name}: clips need one crop, and a function of clips, uint8 (n, T, H, W, 3), "
-                "which robustgen.evaluate takes, or which --model package.module:function returns"
-            )
+            raise ConfigError(f"{self.model.name}: clips need one crop and a function of (n, T, H, W, 3)")
         # A function orders the channels itself; a graph may take either order.
         parts = slice(None if isinstance(self.model, FunctionModel) else -1)
         if self.model.dtype == np.uint8 and own and given.normalisation[parts] != own.normalisation[parts]:
@@ -357,10 +350,8 @@ class Classifier:
             raise ConfigError(f"{name}: takes images of any size: give the size of a crop with input_size")
         rows, columns = images[0].shape[:2]
         if rows < height or columns < width or (rows, columns) == (height, width):
-            raise ConfigError(
-                f"{name}: ten crops of {height} x {width} pixels need larger images, these are {rows} x "
-                f"{columns}: create them larger (edition imagenet@256), or take one crop"
-            )
+            own = f"{rows} x {columns}: edition imagenet@256, or one crop"
+            raise ConfigError(f"{name}: ten crops of {height} x {width} pixels need more than {own}")
         return crop_ten(np.asarray(images), width, height)
 
     def _run(self, images: Images) -> NDArray[Any]:
@@ -408,10 +399,8 @@ class Classifier:
         if count not in (None, classes) and self.model.is_binary:
             raise ConfigError(explain_binary(root, f"{count} classes", self.model.name))
         if count not in (None, classes):
-            raise ConfigError(
-                f"{root} has {count} classes, {own}: list these, in the order of the model's outputs, with "
-                f"{name_class_flag(classes)}"
-            )
+            flag = name_class_flag(classes)
+            raise ConfigError(f"{root} has {count} classes, {own}: in the model's order: {flag}")
         return classes
 
 

@@ -58,10 +58,7 @@ class OnnxModel(Model):
         if texts := [each.name for each in inputs if each.name in TEXTS]:
             raise ConfigError(explain_text(self.name, texts))
         if len(inputs) != 1 or not taken:
-            raise ConfigError(
-                f"{self.name}: must have one input, images with four axes of floats or uint8, "
-                f"not {_list(inputs)}"
-            )
+            raise ConfigError(f"{self.name}: needs one input of four axes, not {_list(inputs)}")
         return taken[0]
 
     def _find_output(self) -> Any:
@@ -73,10 +70,7 @@ class OnnxModel(Model):
         ]
         named = [each for each in given if each.name == "logits"] or given
         if len(named) != 1:
-            raise ConfigError(
-                f"{self.name}: must have one output of floats with two axes, (images, classes), "
-                f"not {_list(outputs)}: export it with the logits alone, or name these logits"
-            )
+            raise ConfigError(f"{self.name}: needs one output, (images, classes), not {_list(outputs)}")
         return named[0]
 
     def settings(self) -> dict[str, Any]:

@@ -137,9 +137,7 @@ class BoundCorruption(Bound):
         """
         operation = self.operation
         if operation.needs and operation.needs.fits_image:
-            raise ArgumentError(
-                f"{operation.name} needs {operation.needs.name} of each frame; clips have none"
-            )
+            raise ArgumentError(f"{operation.name} needs {operation.needs.name}; clips have none")
         if operation.over_time == "whole":
             changed: Clip = operation.function(clip, self.any_parameters(), rng)
             # Encoders keep all frames; others leave some out.

@@ -180,9 +180,7 @@ def _encode(
         for picture in pictures:
             if stream is None:
                 if codec == "libx265" and picture.width < _X265_LEAST_WIDTH:
-                    raise ImageError(
-                        f"libx265 needs frames at least {_X265_LEAST_WIDTH} pixels wide, not {picture.width}"
-                    )
+                    raise ImageError(f"libx265 needs a width of {_X265_LEAST_WIDTH}, not {picture.width}")
                 stream = container.add_stream(codec, rate=rate, options={**_list_options(codec), **options})
                 stream.width, stream.height = picture.width, picture.height
                 stream.pix_fmt = _choose_format(picture, codec)

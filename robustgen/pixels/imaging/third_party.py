@@ -122,10 +122,8 @@ class ThirdPartyFiles:
         try:
             data = path.read_bytes()
         except OSError as error:
-            raise MissingDependencyError(
-                f"{path} cannot be read ({error.strerror}): robustgen fetch {self.name}, "
-                f"or name another folder, as in make-c --with {self.name}=DIR"
-            ) from error
+            way = f"robustgen fetch {self.name}, or make-c --with {self.name}=DIR"
+            raise MissingDependencyError(f"{path} cannot be read ({error.strerror}): {way}") from error
         if hashlib.sha256(data).hexdigest() != self.digests[name]:
             raise MissingDependencyError(f"{path} is not the published file (its SHA-256 differs)")
         return data

@@ -84,10 +84,7 @@ def add_depth_fog(image: Rgb, depth: Depth, density: float) -> Rgb:
     # A published map may hide its image too.
     if np.count_nonzero(depth * density < _OPAQUE) < _VISIBLE * depth.size and np.median(depth) > _FARTHEST:
         ends, scale = f"{depth.min():.3g} to {depth.max():.3g}", _FARTHEST / depth.max()
-        raise ImageError(
-            f"the fog hides the whole image, because its depths are {ends}, those of ImageNet at most "
-            f"{_FARTHEST}: scale them, for instance with scale={scale:.1g}"
-        )
+        raise ImageError(f"the fog hides it all: depths {ends}, at most {_FARTHEST}: give scale={scale:.1g}")
     out, units = np.empty(image.shape, np.uint8), UNITS.astype(np.float32)
     counts = np.zeros((256, 3), np.int64)
     elementwise.count_values(image.reshape(-1, 3), counts)

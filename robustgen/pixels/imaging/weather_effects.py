@@ -51,10 +51,7 @@ def draw_plasma(shape: tuple[int, int], decay: float, rng: Rng, side: int | None
     side = side or 1 << (max(shape) - 1).bit_length()
     if side > _LARGEST:
         size, most = f"{shape[1]} x {shape[0]}", _LARGEST
-        raise ImageError(
-            f"needs a fractal of {side} x {side} points, {side * side * 4 / 1e9:.1f} GB, for {size} pixels: "
-            f"the longer side must have at most {most} pixels"
-        )
+        raise ImageError(f"{size} pixels need a fractal of {side * side * 4 / 1e9:.1f} GB: {most} at most")
     first = min(side, _AT_ONCE)
     uniforms, lines = uniform(rng, 0, 1, (first * first - 1,)), np.empty((8, first + 1))
     field = np.empty(shape if first == side else (first, first))
@@ -167,10 +164,7 @@ _enlarge_once = lru_cache(maxsize=16)(_enlarge)
 def _check_memory(size: tuple[int, int], shape: tuple[int, int]) -> None:
     """Raise an ImageError if a photograph of `size`, to cover an image of `shape`, needs too much memory."""
     if (needed := 3 * math.prod(size)) > _MOST_BYTES:
-        raise ImageError(
-            f"needs frost enlarged to {size[1]} x {size[0]} pixels, {needed / 1e9:.1f} GB, for {shape[1]} x "
-            f"{shape[0]} pixels; at most {_MOST_BYTES / 1e9:.0f} GB are allowed"
-        )
+        raise ImageError(f"{shape[1]} x {shape[0]} pixels need {needed / 1e9:.1f} GB of frost, too much")
 
 
 def blend(image: Rgb, weight: float, other: Rgb, other_weight: float) -> Rgb:

@@ -302,9 +302,8 @@ def _member(
         remedy = (
             "" if own.classes else f": list the classes of its outputs with {name_class_flag(probe.shape[1])}"
         )
-        raise ConfigError(
-            f"{model.name} has {probe.shape[1]} classes, {held if names else 'no list of them'}{remedy}"
-        )
+        named = held if names else "no list of them"
+        raise ConfigError(f"{model.name} has {probe.shape[1]} classes, {named}{remedy}")
     if model.is_binary:
         classifier = Classifier(model, replace(own, outputs=form))
     elif form == "probabilities" and probe.min() < 0:

@@ -424,9 +424,6 @@ def format_imglist_row(row: StreamRow, files: Files = "jpeg") -> str:
     elif files == "jpeg" and path.suffix not in _JPEG_SUFFIXES:
         path = path.with_suffix(".JPEG")
     if re.search(r"\s", str(path)):
-        raise ConfigError(
-            f"{str(path)!r}: a list for OpenOOD cannot contain spaces and line breaks in names; rename the "
-            "file or its folder, or use --format jsonl"
-        )
+        raise ConfigError(f"{str(path)!r}: OpenOOD allows no spaces in names; use --format jsonl")
     folder = CLEAN if row.corruption == CLEAN else f"{row.corruption}/{row.severity:g}"
     return f"{folder}/{path} {row.label}"

@@ -173,15 +173,11 @@ class _PlanView:
         failed = {failure["key"] for failure in record.failures if "variant" not in failure}
         maps = self._plan.mirror.maps if self._plan.mirror else ()
         if corrupted := gone.intersection(maps):
-            raise AnotherSetError(
-                f"{self._plan.store.location}: created with {min(corrupted)!r} as an image, which is a label "
-                f"map in this run. {START_OVER}"
-            )
+            own = f"{min(corrupted)!r} as an image, a label map in this run"
+            raise AnotherSetError(f"{self._plan.store.location}: created with {own}. {START_OVER}")
         if foreign := gone - failed:
-            raise AnotherSetError(
-                f"{self._plan.store.location}: created from another source: it contains {min(foreign)!r}, "
-                f"this source contains {min(self._known, default='nothing')!r}. {START_OVER}"
-            )
+            own = f"has {min(foreign)!r}, not {min(self._known, default='nothing')!r}"
+            raise AnotherSetError(f"{self._plan.store.location}: of another source: {own}. {START_OVER}")
         changed = (key for key, (size, _) in record.images.items() if self._sizes.get(key, size) != size)
         return next(changed, min(gone, default=""))
 
@@ -200,7 +196,5 @@ class _PlanView:
         missing += [folder for folder in record.variants if folder not in self.folders]
         if missing:
             cause = f"{change!r} has changed; it was created" if change else "its files were created"
-            raise AnotherSetError(
-                f"{self._plan.store.location}: {cause} together with {missing[0]!r}, which this run lacks; "
-                f"create the whole set. {START_OVER}"
-            )
+            own = f"{cause} together with {missing[0]!r}, which this run lacks"
+            raise AnotherSetError(f"{self._plan.store.location}: {own}; create the whole set. {START_OVER}")

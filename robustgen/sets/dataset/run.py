@@ -317,10 +317,8 @@ class _SetRun:
             repeated = {file.path for file in record.files}
             names = list_files(plan.source, plan.keys)
             if both := [name for name in names if variant.path(name) in repeated]:
-                raise AnotherSetError(
-                    f"{plan.store.location}: created with {both[0]!r} as a label map, which is an image in "
-                    f"this run. {START_OVER}"
-                )
+                own = f"{both[0]!r} as a label map, an image in this run"
+                raise AnotherSetError(f"{plan.store.location}: created with {own}. {START_OVER}")
 
     def _find_unrecorded(self, folder: str) -> str | None:
         """Return a file in a folder of the output other than those of its state; None if there is none."""

@@ -523,10 +523,7 @@ class ArraySource(UnpackedSource):
             raise ValueError(f"{name}: {dtype} is no type of images; convert the values to uint8, 0 to 255")
         if dtype != np.uint8 and not self.levels:
             low, high = self._propose_levels()
-            raise ValueError(
-                f"{name}: images of {dtype}, not uint8: give the values that become black and white, as with "
-                f"--levels {low:.9g},{high:.9g}"
-            )
+            raise ValueError(f"{name}: {dtype}, not uint8: give --levels {low:.9g},{high:.9g}")
         keys = self._read_keys(shape[0])
         if self._labels_file:
             values = self._read_labels(self._labels_file, keys or number_rows(shape[0]))

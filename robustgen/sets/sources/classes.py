@@ -82,10 +82,8 @@ def find_unlabelled(source: Items[Any], keys: Iterable[str], *, needed: bool = T
     # A single folder is refused beside a model, which has more classes.
     if needed and lost and source.class_count != 1:
         none = f"{len(lost)} of {len(labels)} images have no class, such as {lost[0]!r}"
-        raise SourceError(
-            f"{source.location}: {none}. Pass labels with --labels, name the column of a table with the key "
-            "label_column, or put the images into class folders"
-        )
+        ways = "--labels, the key label_column, or class folders"
+        raise SourceError(f"{source.location}: {none}: give {ways}")
     return {key: "has no label, but others have" for key, label in labels.items() if label < 0}
 
 

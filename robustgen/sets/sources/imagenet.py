@@ -49,10 +49,8 @@ def check_classes(source: Source, remedy: str, *, is_imagenet: bool = False) -> 
     splits = {name for name in found if name in _SPLITS or name.startswith(_PREFIX)}
     named = (key.rpartition("/")[2].startswith(_PREFIX) for key in source.keys())  # noqa: SIM118
     if splits == found and (is_imagenet or any(named)):
-        raise SourceError(
-            f"{source.location}: its images are not in class folders; pass a labels file or the archive of "
-            f"ImageNet's devkit with --labels, or {remedy}"
-        )
+        ways = "a file of labels or the devkit's archive with --labels"
+        raise SourceError(f"{source.location}: not in class folders; pass {ways}, or {remedy}")
     others = [name for name in source.classes if name not in known and not _NUMBER.fullmatch(name)]
     strays = [*source.strays] if isinstance(source, ImageFolder) else []
     # A preview shows the demo's photographs as a data set would have them.

@@ -140,9 +140,9 @@ def test_probabilities_are_averaged_as_they_are(source):
         (
             ("--crops", "10", "--input-size", "40"),
             range(10),
-            "ten crops of 40 x 40 pixels need larger images",
+            "ten crops of 40 x 40 pixels need more",
         ),
-        (("--crops", "10", "--input-size", "44,36"), range(10), "ten crops of 44 x 36 pixels need larger"),
+        (("--crops", "10", "--input-size", "44,36"), range(10), "ten crops of 44 x 36 pixels need more"),
         (("--only-classes", "--input-size", CROP), None, "list the classes of all outputs"),
         (("--only-classes", "--input-size", CROP), (1, 3), "class 'digit 7' is not in the class list"),
         (("--only-classes", "--input-size", CROP), (1, 3, 7), "has 3 names, .* has 10 classes"),

@@ -653,7 +653,7 @@ def test_models_that_are_none(folder_c, tmp_path):
     for name, says in (
         ("missing", "--model: there is no file"),
         ("text", "text.onnx: ONNX Runtime cannot load it: "),
-        ("rows", "rows.onnx: must have one input, images with four axes"),
+        ("rows", "rows.onnx: needs one input of four axes"),
         ("nan", r"nan.onnx: returns NaN or infinity for 'digit \d/\d+.JPEG' of clean"),
     ):
         assert re.search(says, wrong(folder_c, tmp_path / f"{name}.onnx", tmp_path, *PLAIN))

@@ -167,7 +167,7 @@ def test_bad_depth_is_refused(name, depth, message):
 
 def test_fog_of_which_nothing_of_the_image_is_left_is_refused():
     metres = np.linspace(1.5, 80, IMAGE.shape[0] * IMAGE.shape[1], dtype=F32).reshape(IMAGE.shape[:2])
-    message = r"depths are 1.5 to 80, those of ImageNet at most 0.5: .*scale=0.006"
+    message = r"depths 1.5 to 80, at most 0.5: .*scale=0.006"
     with pytest.raises(ImageError, match=message):
         robustgen.corrupt(IMAGE, "3dcc:fog_3d", 1, depth=metres)
     assert robustgen.corrupt(IMAGE, "3dcc:fog_3d", 1, depth=metres * F32(0.006)).std() > 5

@@ -148,7 +148,7 @@ def test_other_numbers_than_bytes_take_levels(tmp_path, write, dtype, low, high,
     shape = (5, 34, 40, *channels)
     values = low + (high - low) * np.broadcast_to(PARTS.reshape(5, *[1] * (len(shape) - 1)), shape)
     place = write(tmp_path, x_test=values.astype(dtype), y_test=np.arange(5))
-    with pytest.raises(SourceError, match=rf"x_test: images of {dtype}, not uint8: .*--levels {levels}$"):
+    with pytest.raises(SourceError, match=rf"x_test: {dtype}, not uint8: .*--levels {levels}$"):
         open_source(place).keys()
     bottom, top = map(float, levels.split(","))
     images, labels, source = read(place, levels=(bottom, top))

@@ -219,10 +219,7 @@ def _find_orientations(
         for image, _, fitting in tagged:
             if fitting and given not in fitting:
                 (other,) = fitting
-                raise SourceError(
-                    f"{keys[image]!r}: its annotation has the width and height of the {other} image, not of "
-                    f"the {given} one: omit orientation={given}, so that the annotations decide"
-                )
+                raise SourceError(f"{keys[image]!r}: annotated as {other}: omit orientation={given}")
         return Orientations(found, frozenset(found if given == "upright" else ()), given)
     usual = "upright"
     if any(len(fitting) == 2 for *_, fitting in tagged):

@@ -5,13 +5,15 @@ published as a share of the square's side become that share of the shorter side 
 categories are robustgen's.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.pixels.benchmarks.registry import Family, corruption
+from robustgen.pixels.benchmarks.registry import Family, Function, corruption
 from robustgen.pixels.imaging.arrays import Rgb, unit
 from robustgen.pixels.imaging.blur import gaussian
 from robustgen.pixels.imaging.kernels import drawing, exact, fourier, warps, weather
@@ -41,6 +43,10 @@ class CBarStrength:
         return self.strength * most / 10
 
 
+def _c_bar(category: str, table: Mapping[int, Any], **traits: Any) -> Callable[[Function], Function]:
+    return corruption(category, CBarStrength, table, family=C_BAR, **traits)
+
+
 def side_of(image: Rgb) -> int:
     """Return the side in whose unit lengths are measured: the shorter one; published images are square."""
     return int(min(image.shape[:2]))
@@ -54,21 +60,14 @@ def as_lines(image: Rgb) -> Rgb:
 # --- blur of C-bar: rotation about the centre, and colour channels of different size ---------------
 
 
-@corruption(
-    "blur",
-    CBarStrength,
-    {32: (2.8, 3.6, 4.4, 5.2, 6)},
-    family=C_BAR,
-    random=False,
-    shares=fit_spline,
-)
+@_c_bar("blur", {32: (2.8, 3.6, 4.4, 5.2, 6)}, random=False, shares=fit_spline)
 def circular_motion_blur(image: Rgb, parameters: CBarStrength, rng: Rng, spline: Spline) -> Rgb:
     """Rotate the camera about its axis."""
     return blur_by_turning(spline, parameters.share(15))
 
 
 # The first enlargements differ by less than a pixel.
-@corruption("blur", CBarStrength, {32: (1, 2, 5, 9, 10)}, family=C_BAR, breaks={32: (1,)})
+@_c_bar("blur", {32: (1, 2, 5, 9, 10)}, breaks={32: (1,)})
 def transverse_chromatic_abberation(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Enlarge the colour channels by different factors."""
     zoom, out = parameters.share(0.5), np.empty_like(image)
@@ -81,12 +80,7 @@ def transverse_chromatic_abberation(image: Rgb, parameters: CBarStrength, rng: R
 # --- cutouts, lines and displacements of C-bar -----------------------------------------------------
 
 
-@corruption(
-    "digital",
-    CBarStrength,
-    {224: (2, 3, 4, 5, 6), 32: (1, 2, 3, 4, 5)},
-    family=C_BAR,
-)
+@_c_bar("digital", {224: (2, 3, 4, 5, 6), 32: (1, 2, 3, 4, 5)})
 def checkerboard_cutout(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Grey some squares of a rotated checkerboard."""
     angle = rng.uniform(0, 2 * np.pi)
@@ -99,7 +93,7 @@ def checkerboard_cutout(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     return out
 
 
-@corruption("digital", CBarStrength, {32: (0.5, 1, 1.5, 2, 2.5)}, family=C_BAR)
+@_c_bar("digital", {32: (0.5, 1, 1.5, 2, 2.5)})
 def lines(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Draw thin grey lines of similar direction."""
     height, width = image.shape[:2]
@@ -116,7 +110,7 @@ def lines(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     return out
 
 
-@corruption("digital", CBarStrength, {32: (5.5, 6, 6.5, 8.5, 10)}, family=C_BAR, displaces=True)
+@_c_bar("digital", {32: (5.5, 6, 6.5, 8.5, 10)}, displaces=True)
 def pinch_and_twirl(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Pinch and twirl every cell of a grid: three cells on a side below 128 pixels, otherwise five."""
     height, width = image.shape[:2]
@@ -131,7 +125,7 @@ def pinch_and_twirl(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     return values.astype(np.uint8)
 
 
-@corruption("digital", CBarStrength, {32: (5.5, 6, 6.5, 7.5, 8)}, family=C_BAR, displaces=True)
+@_c_bar("digital", {32: (5.5, 6, 6.5, 7.5, 8)}, displaces=True)
 def ripple(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Displace rows and columns by one sine each."""
     side = side_of(image)
@@ -159,12 +153,7 @@ def _plan_twirl(
 # --- noise of C-bar: in the frequency domain, on a lattice, and in waves ---------------------------
 
 
-@corruption(
-    "noise",
-    CBarStrength,
-    {224: (0.8, 1.6, 2.4, 4, 5.6), 32: (0.7, 1.4, 2.1, 3.5, 4.2)},
-    family=C_BAR,
-)
+@_c_bar("noise", {224: (0.8, 1.6, 2.4, 4, 5.6), 32: (0.7, 1.4, 2.1, 3.5, 4.2)})
 def blue_noise_sample(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Keep only the pixels where blue noise is high."""
     noise = draw_blue_noise(image.shape[:2], spawn(rng))
@@ -174,12 +163,7 @@ def blue_noise_sample(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     return out
 
 
-@corruption(
-    "noise",
-    CBarStrength,
-    {224: (1, 2, 3, 4, 5), 32: (2.5, 4, 5.5, 6.5, 7)},
-    family=C_BAR,
-)
+@_c_bar("noise", {224: (1, 2, 3, 4, 5), 32: (2.5, 4, 5.5, 6.5, 7)})
 def brownish_noise(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Add noise whose power is inversely proportional to the square of its frequency."""
     noises = draw_brownish_noises(image.shape[:2], 3, spawn(rng)).reshape(3, -1)
@@ -188,7 +172,7 @@ def brownish_noise(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     return out
 
 
-@corruption("noise", CBarStrength, {224: (4.6, 5.2, 5.8, 7.6, 8.8)}, family=C_BAR)
+@_c_bar("noise", {224: (4.6, 5.2, 5.8, 7.6, 8.8)})
 def perlin_noise(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Mix with gradient noise in five octaves."""
     clouds = draw_turbulence(image.shape[:2], 32 * side_of(image) / 224, spawn(rng))
@@ -197,7 +181,7 @@ def perlin_noise(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     return out
 
 
-@corruption("noise", CBarStrength, {224: (4.75, 7, 8.5, 9.25, 10)}, family=C_BAR)
+@_c_bar("noise", {224: (4.75, 7, 8.5, 9.25, 10)})
 def plasma_noise(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Blend with a colour pattern that waves distort."""
     time, rounds = rng.uniform(0, 6 * np.pi), integers(rng, 4, 7)
@@ -207,7 +191,7 @@ def plasma_noise(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     return out
 
 
-@corruption("noise", CBarStrength, {224: (1, 1.5, 2, 4.5, 5)}, family=C_BAR)
+@_c_bar("noise", {224: (1, 1.5, 2, 4.5, 5)})
 def single_frequency_greyscale(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Add one plane wave."""
     first = rng.uniform(-np.pi, np.pi)
@@ -218,7 +202,7 @@ def single_frequency_greyscale(image: Rgb, parameters: CBarStrength, rng: Rng) -
     return _add_field(image, wave, parameters.share(196))
 
 
-@corruption("noise", CBarStrength, {224: (3, 5, 8, 9, 10)}, family=C_BAR)
+@_c_bar("noise", {224: (3, 5, 8, 9, 10)})
 def cocentric_sine_waves(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Add wavy rings around a centre."""
     height, width = image.shape[:2]
@@ -239,12 +223,7 @@ def _add_field(image: Rgb, field: npt.NDArray[np.float64], amount: float) -> Rgb
 # --- light of C-bar: sparkles, and the floor under moving water ------------------------------------
 
 
-@corruption(
-    "weather",
-    CBarStrength,
-    {224: (1, 2, 3, 5, 6), 32: (0.7, 3.5, 5.6, 6.3, 7)},
-    family=C_BAR,
-)
+@_c_bar("weather", {224: (1, 2, 3, 5, 6), 32: (0.7, 3.5, 5.6, 6.3, 7)})
 def sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Add five bright stars."""
     centres = rng.uniform(0, 1, (5, 2)) * image.shape[:2]
@@ -257,12 +236,7 @@ def sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     return out
 
 
-@corruption(
-    "weather",
-    CBarStrength,
-    {224: (1, 2, 4, 9, 10), 32: (1, 1.5, 2.5, 4.5, 5)},
-    family=C_BAR,
-)
+@_c_bar("weather", {224: (1, 2, 4, 9, 10), 32: (1, 1.5, 2.5, 4.5, 5)})
 def inverse_sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Bleach everything except the surroundings of one star."""
     height, width = image.shape[:2]
@@ -276,7 +250,7 @@ def inverse_sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     return out
 
 
-@corruption("weather", CBarStrength, {224: (2.35, 3.2, 4.9, 6.6, 9.15)}, family=C_BAR, displaces=True)
+@_c_bar("weather", {224: (2.35, 3.2, 4.9, 6.6, 9.15)}, displaces=True)
 def caustic_refraction(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Look through moving water, with its light patterns on the floor."""
     side = side_of(image)

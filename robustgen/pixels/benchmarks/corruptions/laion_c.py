@@ -198,10 +198,8 @@ def _prepare_for_mosaic(parameters: Mosaic) -> Preparation:
 
 def _check_sides(height: int, width: int, tile: int) -> None:
     if height % tile or width % tile:
-        raise ArgumentError(
-            f"laion-c:mosaic with tiles of {tile} needs sides that are multiples of {tile}, not {width} x "
-            f"{height}; --edition laion-c prepares such images (in Python, robustgen.published_preparation)"
-        )
+        size = f"{width} x {height}; --edition laion-c prepares such images"
+        raise ArgumentError(f"laion-c:mosaic needs sides that are multiples of {tile}, not {size}")
 
 
 @corruption(
