@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import tarfile
+import weakref
 import zipfile
 
 import numpy as np
@@ -18,7 +19,9 @@ from robustgen.files.storage import open_store
 from robustgen.lab.evaluation.rendering import FrameSampling
 from robustgen.pixels.benchmarks.kinds import CLEAN, Variant
 from robustgen.pixels.imaging import video
-from robustgen.pixels.imaging.frames import sample_frames
+from robustgen.pixels.imaging.frames import Clip, Repeatable, sample_frames
+from robustgen.sets.dataset.recipes import ClipRecipe
+from robustgen.sets.formats.encoders import ClipVideoEncoder
 from tests.helpers import (
     cli,
     cli_error,
@@ -212,6 +215,28 @@ def test_archives_and_urls_of_clips_give_the_same_files(clips, made, tmp_path, f
         assert store.read(name) == content, name
     assert findings(output, "--deep", "1", status=0) == []
     assert "nothing to do" in make_c(place, output, *FLAGS, *FEW).stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("fog", 3), ("gaussian_noise", 3), ("video-c:h264_crf", 3), ("video-c:frame_rate", 3)]
+    + [("video-c:packet_loss", 3), ("video-c:motion_blur", 12)],
+)
+def test_few_frames_of_a_large_clip_are_in_memory(monkeypatch, name, most):
+    monkeypatch.setattr("robustgen.pixels.imaging.frames.MOST_HELD", 0)
+    given, alive = [], []
+
+    def decode():
+        for pixels in pan(0, 24):
+            given.append(weakref.ref(frame := np.pad(pixels, ((0, 48), (0, 32), (0, 0)))))
+            alive.append(sum(each() is not None for each in given))
+            yield frame
+            del frame
+
+    recipe, variant = ClipRecipe("kinetics"), Variant(name, 1, "folder")
+    made = recipe.make(variant, "a", recipe.prepare(Clip(Repeatable(decode))))
+    assert [*ClipVideoEncoder().encode(variant, "a", made)]
+    assert len(given) > 24 and max(alive) <= most
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
