@@ -8,6 +8,7 @@ equal those of the scripts; the seven here give other pixels, `zoom_blur` only a
 import dataclasses
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from PIL import Image
@@ -42,6 +43,9 @@ for _name in _SAME:
     IMAGECORRUPTIONS.add(dataclasses.replace(_entry, table={224: _rows}, family=IMAGECORRUPTIONS.name))
 
 
+_register = partial(corruption, family=IMAGECORRUPTIONS)
+
+
 def _table(name: str, fields: int) -> dict[int, tuple[tuple[float, ...], ...]]:
     """Return the first `fields` of the published constants of `name`."""
     rows = BENCHMARK_FAMILY.corruptions[name].table[224]
@@ -56,7 +60,7 @@ class LineBlur:
     sigma: float
 
 
-@corruption("blur", LineBlur, _table("motion_blur", 2), family=IMAGECORRUPTIONS)
+@_register("blur", LineBlur, _table("motion_blur", 2))
 def motion_blur(image: Rgb, parameters: LineBlur, rng: Rng) -> Rgb:
     """Move the camera in a straight line; images smaller than the motion get darker."""
     angle = rng.uniform(-45, 45)
@@ -64,9 +68,7 @@ def motion_blur(image: Rgb, parameters: LineBlur, rng: Rng) -> Rgb:
     return np.asarray(np.clip(summed, 0, 255), np.uint8)
 
 
-@corruption(
-    "blur", blur.ZoomBlur, _table("zoom_blur", 2), family=IMAGECORRUPTIONS, random=False, shares=blur.Zooms
-)
+@_register("blur", blur.ZoomBlur, _table("zoom_blur", 2), random=False, shares=blur.Zooms)
 def zoom_blur(image: Rgb, parameters: blur.ZoomBlur, rng: Rng, zooms: blur.Zooms) -> Rgb:
     """Average zooms; a last line that SciPy's rounding puts outside is black, as in the package."""
     return zooms.average(blur.zoom_factors(parameters), parameters.step, black_outside=True)
@@ -88,7 +90,7 @@ class SnowFall:
     mix: float
 
 
-@corruption("weather", SnowFall, _table("snow", 7), family=IMAGECORRUPTIONS)
+@_register("weather", SnowFall, _table("snow", 7))
 def snow(image: Rgb, parameters: SnowFall, rng: Rng) -> Rgb:
     """Let wind-blown snow fall; the layer is rounded, and its upper left corner is used."""
     p, (height, width) = parameters, image.shape[:2]
@@ -120,7 +122,7 @@ class FrostWindow:
     frost_weight: float
 
 
-@corruption("weather", FrostWindow, _table("frost", 2), family=IMAGECORRUPTIONS, needs=weather.FROST)
+@_register("weather", FrostWindow, _table("frost", 2), needs=weather.FROST)
 def frost(image: Rgb, parameters: FrostWindow, rng: Rng, folder: str | None) -> Rgb:
     """Add a window of a frost photograph, which is always enlarged by a tenth."""
     height, width = image.shape[:2]
@@ -140,11 +142,10 @@ class ElasticField:
     amplitude: float
 
 
-@corruption(
+@_register(
     "digital",
     ElasticField,
     {224: tuple((250 * share, 0.01, 0.005) for share in (0.05, 0.065, 0.085, 0.1, 0.12))},
-    family=IMAGECORRUPTIONS,
     displaces=True,
 )
 def elastic_transform(image: Rgb, parameters: ElasticField, rng: Rng) -> Rgb:
@@ -170,14 +171,7 @@ def elastic_transform(image: Rgb, parameters: ElasticField, rng: Rng) -> Rgb:
     return to_uint8(moved)
 
 
-@corruption(
-    "digital",
-    digital.Pixelate,
-    _table("pixelate", 1),
-    family=IMAGECORRUPTIONS,
-    random=False,
-    breaks={224: (1, 4)},
-)
+@_register("digital", digital.Pixelate, _table("pixelate", 1), random=False, breaks={224: (1, 4)})
 def pixelate(image: Rgb, parameters: digital.Pixelate, rng: Rng) -> Rgb:
     """Shrink by averaging and enlarge by repeating."""
     height, width = image.shape[:2]
@@ -186,14 +180,7 @@ def pixelate(image: Rgb, parameters: digital.Pixelate, rng: Rng) -> Rgb:
     return np.array(small.resize((width, height), Image.Resampling.NEAREST))
 
 
-@corruption(
-    "weather",
-    weather.Spatter,
-    _table("spatter", 6),
-    family=IMAGECORRUPTIONS,
-    common=False,
-    breaks={224: (3,)},
-)
+@_register("weather", weather.Spatter, _table("spatter", 6), common=False, breaks={224: (3,)})
 def spatter(image: Rgb, parameters: weather.Spatter, rng: Rng) -> Rgb:
     """Splash water (distances in float32) or mud (colours in float64) on the lens."""
     p = parameters
