@@ -339,10 +339,23 @@ def test_scores_are_a_table(two):
 
 def test_scores_are_html_in_a_notebook(two):
     text = two._repr_html_()
-    assert text.startswith("<table><caption>Means in %") and "&lt;bad&gt;" in text and "<bad>" not in text
+    assert (
+        text.startswith("<style>")
+        and "<caption>Means in %" in text
+        and "&lt;bad&gt;" in text
+        and "<bad>" not in text
+    )
     assert f"<td>{100 * two.mean('error', 'good'):.1f} [" in text
     told = "input of good, &lt;bad&gt;: mean 0 (the model&#x27;s), std 1 (the model&#x27;s), scale 1 "
     assert f"<p>{told}(the model&#x27;s), size of the images</p>" in text
+
+
+def test_a_notebook_shows_the_chart(two):
+    pytest.importorskip("matplotlib")
+    column, page = two.plot("dots", width="column"), two.plot()
+    assert page.format == "PNG" and column.width < 1000 < page.width
+    with pytest.raises(UnknownNameError, match="better"):
+        two.plot(models=["better"])
 
 
 def test_scores_have_the_formats_of_the_command(two, tmp_path):

@@ -284,7 +284,8 @@ def format_tables(tables: Sequence[Table], form: str = "table", width: int = 0) 
             kept = table.shorten_names(_measure_latex(table))
             parts += kept.divide(_PAGE, _measure_latex(kept), _GAP)
         return "\n\n".join(map(_latex, parts))
-    return "\n\n".join(map({"markdown": _markdown, "html": _html}[form], tables))
+    style = _HTML_STYLE if form == "html" else ""
+    return style + "\n\n".join(map({"markdown": _markdown, "html": _html}[form], tables))
 
 
 def _measure_latex(table: Table) -> list[int]:
@@ -324,12 +325,26 @@ def _escape_markdown(text: str) -> str:
     return re.sub(r"[\\`*\[\]<|~$&]|\b_|_\b", lambda found: f"\\{found[0]}", text)
 
 
+# As the tables of pages; a notebook decides the colours, and stripes tables unless told otherwise.
+_HTML_STYLE: Final = """\
+<style>
+table.robustgen { border-collapse: collapse; font: .92em/1.5 system-ui; font-variant-numeric: tabular-nums; }
+table.robustgen caption { text-align: left; font-weight: 600; padding: .4rem 0; color: inherit; }
+table.robustgen tr { background: none; border: 0; }
+table.robustgen :is(th, td) { padding: .25rem .7rem .25rem 0; text-align: right; }
+table.robustgen :is(th, td) { border: 0; border-bottom: 1px solid #8885; }
+table.robustgen th:first-child, table.names2 td:nth-child(2) { text-align: left; font-weight: 400; }
+</style>
+"""
+
+
 def _html(table: Table) -> str:
     """Return a table for a notebook, below its title."""
     heads, *rows = ([html.escape(cell) for cell in row] for row in table.format("", " ± "))
     lines = [f"<tr><th>{'</th><th>'.join(heads)}</th></tr>"]
     lines += [f"<tr><th>{row[0]}</th><td>{'</td><td>'.join(row[1:])}</td></tr>" for row in rows]
-    return f"<table><caption>{html.escape(table.full_title)}</caption>{''.join(lines)}</table>"
+    start = f'<table class="robustgen names{table.names}"><caption>{html.escape(table.full_title)}</caption>'
+    return f"{start}{''.join(lines)}</table>"
 
 
 _LATEX: Final[Mapping[str, str]] = {

@@ -5,19 +5,24 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from PIL import Image
 
 from robustgen.display.text import format_count, format_tables
 from robustgen.errors import ArgumentError, MissingDependencyError, UnknownNameError
 from robustgen.files.storage.local import TemporaryFolder
 from robustgen.lab.evaluation.predictions import EvaluateResult
 from robustgen.lab.scores.intervals import MEAN, Interval, Score
+from robustgen.lab.scores.score_charts import plot
 from robustgen.lab.scores.score_page import write_page
 from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.lab.scores.scoring import PictureSet
 from robustgen.lab.scores.text_forms import format_report, list_tables
-from robustgen.settings.scoring import ColumnGroup
+from robustgen.settings.loading import load
+from robustgen.settings.scoring import ChartForm, ColumnGroup
 
 _WIDTH: Final = 110
 
@@ -240,6 +245,37 @@ class Scores:
         """
         write_page(self._report, Path(path), self.predictions, self._dataset)
         return Path(path)
+
+    def plot(
+        self,
+        chart: Literal["curves", "dots"] | None = None,
+        *,
+        models: Sequence[str] = (),
+        width: Literal["column", "page"] = "page",
+    ) -> Image.Image:
+        """Return the chart of ``score --output chart.png``, which a notebook shows.
+
+        Parameters
+        ----------
+        chart : {"curves", "dots"}, optional
+            Curves of error against severity, the default of C sets, or values by corruption.
+        models : sequence of str
+            The models in the chart; by default all, in curves the best seven.
+        width : {"column", "page"}
+            3.3 or 6.9 inches, at 300 pixels per inch.
+
+        Raises
+        ------
+        MissingDependencyError
+            matplotlib is not installed.
+        ConfigError, UnknownNameError
+            There is no such chart or model.
+        """
+        form = load(ChartForm, None, {"chart": chart, "chart_models": [*models], "chart_width": width})
+        folder = TemporaryFolder()
+        path = folder.path / "chart.png"
+        plot(self._report, path, form)
+        return Image.open(BytesIO(path.read_bytes()))
 
     # --- texts
 
