@@ -4,6 +4,7 @@ import io
 import math
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -141,6 +142,42 @@ class Point(NamedTuple):
         """Return the point in another unit."""
         ends = self.interval and (factor * self.interval[0], factor * self.interval[1])
         return Point(factor * self.value, ends)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A small chart of a page: values against severity, frame or visit.
+
+    Attributes
+    ----------
+    name : str
+    x : list of int
+    mean, low, high : list of float
+        Value and the ends of its band at each `x`: the smallest and largest value, or an interval.
+    """
+
+    name: str
+    x: list[float]
+    mean: list[float]
+    low: list[float]
+    high: list[float]
+
+
+class CurveGroup(NamedTuple):
+    """Curves of a page below one heading.
+
+    Attributes
+    ----------
+    title : str
+    label : str
+        What the values are drawn against.
+    parts : dict of str to list of Curve
+        Curves by category; "" for none.
+    """
+
+    title: str
+    label: str
+    parts: dict[str, list[Curve]]
 
 
 def measure_whiskers(points: Sequence[Point]) -> list[list[float]] | None:

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from robustgen import metrics
+from robustgen.display.charts import Curve
 from robustgen.display.progress import track
 from robustgen.display.sheets import fit_picture
 from robustgen.errors import ImageError
@@ -308,25 +309,6 @@ class PictureRow:
     name: str
     strips: list[list[Picture]]
     is_strip: bool = False
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Similarity against severity or frame number.
-
-    Attributes
-    ----------
-    name : str
-    x : list of int
-    mean, low, high : list of float
-        Mean, smallest and largest value of the sampled images at each `x`.
-    """
-
-    name: str
-    x: list[float]
-    mean: list[float]
-    low: list[float]
-    high: list[float]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.display import text
+from robustgen.display.charts import CurveGroup
 from robustgen.display.text import format_count
 from robustgen.errors import SourceError
 from robustgen.lab.evaluation.detection.reading import (
@@ -40,6 +41,7 @@ from robustgen.lab.scores.result_grid import (
     find_cells,
     tabulate_severities,
 )
+from robustgen.lab.scores.table_page import group_curves
 from robustgen.metrics.bootstrap import border_width, draw_weights, percentile_interval
 from robustgen.metrics.classification import Floats
 from robustgen.metrics.corruption_errors import read_published
@@ -260,6 +262,15 @@ class DetectionScores:
         relative = mean / clean if clean and mean is not None else None
         return dict(zip(_SUMMARY, (clean, mean, relative), strict=True))
 
+    def cell_intervals(self) -> dict[GridCell, Interval]:
+        """Return the 95 % interval of AP of each corruption and severity; empty without samples."""
+        samples = {cell: rows[:, 0][np.isfinite(rows[:, 0])] for cell, rows in self.samples.items() if cell}
+        return {
+            cell: _find_interval(value, samples[cell], self.images, 1)
+            for cell, stats in self.cells.items()
+            if cell in samples and len(samples[cell]) and (value := stats["AP"]) is not None
+        }
+
     def intervals(self, metric: str) -> dict[str, Interval | None]:
         """Return the 95 % intervals of P, mPC and rPC; None without samples."""
         values = self.summary(metric)
@@ -353,6 +364,18 @@ class DetectionReport:
         rows = [[name, *(text.Cell(values[key], sense=1) for key in _SUMMARY)] for name, values in ranked]
         title = f"{IOU_TITLES[scores.iou_type]} AP in % among published detectors (yours is marked with >)"
         return text.Table(title, ["Model", *_SUMMARY], rows)
+
+    def list_curves(self) -> list[CurveGroup]:
+        """Return AP by severity, for each corruption."""
+        return [
+            group_curves(
+                f"{IOU_TITLES[each.iou_type]} AP in % by severity",
+                each.clean["AP"],
+                {cell: stats["AP"] for cell, stats in each.cells.items()},
+                each.cell_intervals(),
+            )
+            for each in self.scores
+        ]
 
     def list_records(self) -> list[dict[str, object]]:
         """Return the rows of the CSV: each file's metrics, then P, mPC and rPC and their intervals' ends."""

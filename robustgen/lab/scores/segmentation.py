@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.display import text
+from robustgen.display.charts import CurveGroup
 from robustgen.errors import ArgumentError, ImageError, SourceError
 from robustgen.files.text_files import describe_difference
 from robustgen.lab.evaluation.processes import map_files
@@ -27,6 +28,7 @@ from robustgen.lab.scores.result_grid import (
     read_reference,
     tabulate_severities,
 )
+from robustgen.lab.scores.table_page import group_curves
 from robustgen.metrics.classification import (
     IGNORED,
     Floats,
@@ -273,6 +275,11 @@ class SegmentationReport:
             text.Table(title, ["", "Value"], rows),
             tabulate_severities("mIoU in % by severity", cells),
         ]
+
+    def list_curves(self) -> list[CurveGroup]:
+        """Return mIoU by severity, for each corruption."""
+        cells = {cell: self.miou(cell) for cell in self.counts if cell}
+        return [group_curves("mIoU in % by severity", self.miou(None), cells, {})]
 
     def list_records(self) -> list[dict[str, object]]:
         """Return the rows of the CSV: each corruption and severity, then the summary."""

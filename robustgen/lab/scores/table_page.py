@@ -4,10 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from robustgen.display.charts import Curve, CurveGroup, Point
 from robustgen.display.html import render_page
 from robustgen.display.text import Cell, Table, format_as
 from robustgen.files.storage import save
 from robustgen.lab.scores.gates import NO_EVIDENCE, Evidence
+from robustgen.lab.scores.intervals import Interval
+from robustgen.lab.scores.result_grid import GridCell
+from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 
 
 class TableReport(Protocol):
@@ -33,6 +37,9 @@ class TableReport(Protocol):
     def recorded(self) -> Mapping[str, Mapping[str, Any]]:
         """Return what is recorded beside the results of the model, and of each set, by their names."""
 
+    def list_curves(self) -> list[CurveGroup]:
+        """Return the small charts of the page."""
+
     @property
     def notes(self) -> Sequence[str]:
         """Return notes for readers."""
@@ -48,6 +55,27 @@ class TableReport(Protocol):
 
     def list_scores(self) -> Mapping[str, float]:
         """Return the scores that conditions can name, in the unit of the tables."""
+
+
+def group_curves(
+    title: str,
+    clean: float | None,
+    cells: Mapping[GridCell, float | None],
+    ends: Mapping[GridCell, Interval],
+) -> CurveGroup:
+    """Return a curve for each corruption, by category: values of severities from 0, the clean images."""
+    start = {} if clean is None else {0: Point(clean)}
+    named: dict[str, dict[int, Point]] = {}
+    for (name, level), value in cells.items():
+        if value is not None:
+            named.setdefault(name, {**start})[level] = Point(value, ends.get((name, level)))
+    parts: dict[str, list[Curve]] = {}
+    known = {name: category for category, names in IMAGENET_C.categories.items() for name in names}
+    for name, points in named.items():
+        low, high = zip(*(point.interval or (point.value,) * 2 for point in points.values()), strict=True)
+        curve = Curve(name, [*points], [point.value for point in points.values()], [*low], [*high])
+        parts.setdefault(known.get(name, "other"), []).append(curve)
+    return CurveGroup(title, "Severity (0: clean)", parts)
 
 
 def render_report(report: TableReport, layout: str, width: int = 0, evidence: Evidence = NO_EVIDENCE) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from robustgen.display.charts import CurveGroup
 from robustgen.display.text import Cell, Table, format_count
 from robustgen.errors import ArgumentError, SourceError
 from robustgen.files.storage import locate, open_store
@@ -113,6 +114,10 @@ class UnknownClassesReport:
             f"Images of unknown classes in %; accuracy on {format_count(self.images, 'ID image')} {accuracy}"
         )
         return [Table(title, ("OOD set", *_HEADS), cells)]
+
+    def list_curves(self) -> list[CurveGroup]:
+        """Return no curves."""
+        return []
 
     def list_records(self) -> list[dict[str, object]]:
         """Return the rows of the CSV: values and the ends of their intervals."""

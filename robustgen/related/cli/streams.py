@@ -1,18 +1,24 @@
-"""stream, stream ccc and stream measure: orders of corrupted images for test-time adaptation."""
+"""stream and its commands: orders of corrupted images for test-time adaptation, and scores along them."""
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from robustgen.cli.app import Command, echo, echo_failures, group
+from robustgen.cli.app import Command, echo, echo_failures, echo_report, group, table_width
 from robustgen.cli.execution import stop_in_order
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_count, format_path, format_size
 from robustgen.errors import ArgumentError, ConfigError
-from robustgen.related.streams.settings import AccuracyMeasuring, CccPlaying, Drawing, Streaming
+from robustgen.related.streams.settings import (
+    AccuracyMeasuring,
+    CccPlaying,
+    Drawing,
+    Streaming,
+    StreamScoring,
+)
 from robustgen.settings.config import Choices, Config
-from robustgen.settings.fields import Part, spell
+from robustgen.settings.fields import PAGE_SUFFIXES, Part, spell
 from robustgen.settings.models import Runtime
 
 if TYPE_CHECKING:
@@ -113,6 +119,37 @@ def _tell_of_others(source: "Source") -> None:
     if refused := source.refused():
         echo(f"{format_count(len(refused), 'image')} left out:", err=True)
         echo_failures(refused)
+
+
+@stream.command(cls=Command)
+@takes(options=StreamScoring)
+def score(options: StreamScoring) -> None:
+    """Print errors along a stream, by corruption and visit.
+
+    Examples
+    --------
+    robustgen stream score stream.jsonl tent.npy
+    robustgen stream score stream.jsonl source.npy tent.npy --output scores.html --output chart.pdf
+    """
+    from robustgen.display.charts import WIDTHS, check_chart_path
+    from robustgen.display.html import check_page_path
+    from robustgen.lab.scores.gates import NO_EVIDENCE
+    from robustgen.lab.scores.table_page import render_report, write_table_page
+    from robustgen.related.streams.scoring import score_stream
+
+    for path in options.output:
+        if path.suffix.lower() in PAGE_SUFFIXES:
+            check_page_path(path)
+        else:
+            check_chart_path(path, *PAGE_SUFFIXES)
+    scores = score_stream(options)
+    echo_report(render_report(scores, options.format, table_width()), [f"{scores.lead}.", scores.method])
+    for path in options.output:
+        if path.suffix.lower() in PAGE_SUFFIXES:
+            write_table_page(scores, NO_EVIDENCE, path)
+        else:
+            scores.plot(path, WIDTHS[options.chart_width])
+        echo(format_path(path.absolute()), err=True)
 
 
 @stream.command(cls=Command)

@@ -1,6 +1,7 @@
 """Choices of streams for test-time adaptation."""
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BeforeValidator, Field, StrictBool, ValidatorFunctionWrapHandler, field_validator
@@ -8,10 +9,12 @@ from pydantic import BeforeValidator, Field, StrictBool, ValidatorFunctionWrapHa
 from robustgen.errors import ArgumentError, quote
 from robustgen.pixels.benchmarks.kinds import CLEAN
 from robustgen.settings.config import Config
-from robustgen.settings.fields import Count, Flag, Group, Options, Probability, once, split_list
+from robustgen.settings.fields import Count, Flag, Group, NewFile, Options, Probability, once, split_list
 from robustgen.settings.models import ModelInput
+from robustgen.settings.scoring import TableForm
 
-STREAM, MODEL, OUTPUT, RUNNING = Group.STREAM, Group.MODEL, Group.OUTPUT, Group.RUNNING
+SOURCE, STREAM, MODEL = Group.SOURCE, Group.STREAM, Group.MODEL
+OUTPUT, RUNNING = Group.OUTPUT, Group.RUNNING
 
 Setting = Literal[
     "continual",
@@ -114,6 +117,19 @@ def _read_grid(value: Any) -> Any:
     if len(grid) < 2 or (grid[0], grid[-1]) != (0, 5) or any(low >= high for low, high in pairwise(grid)):
         raise ArgumentError(f"must ascend from 0 to 5, not {quote(value)}")
     return grid
+
+
+class StreamScoring(TableForm):
+    """Choices of `stream score`."""
+
+    stream: Annotated[Path, Flag(SOURCE, argument=True)]
+    """the stream"""
+    predictions: Annotated[tuple[Path, ...], Flag(SOURCE, argument=True)]
+    """.npy files with a prediction for each line: classes (N,), or logits (N, classes)"""
+    output: Annotated[tuple[NewFile, ...], Flag(OUTPUT, "FILE", usual=True)] = ()
+    """also write a page (.html) or a chart (.png, .svg, .pdf); repeatable"""
+    chart_width: Annotated[Literal["column", "page"], Flag(OUTPUT)] = "page"
+    """width of charts: column is 3.3 inches, page 6.9"""
 
 
 class AccuracyMeasuring(ModelInput):

@@ -1,0 +1,89 @@
+"""`robustgen stream score`: errors by corruption and visit, with intervals, as tables, page and chart."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from robustgen.metrics.intervals import wilson_interval
+from tests.helpers import cli, cli_error
+
+KEYS = [f"a/{number}.png" for number in range(12)]
+
+
+def put_stream(folder, rounds=2):
+    """A stream of two corruptions and two severities of the second; returns its rows."""
+    rows = [
+        {"key": key, "corruption": name, "severity": level, "label": KEYS.index(key) % 3, "visit": visit}
+        for visit in range(1, rounds + 1)
+        for name, level in (("fog", 5), ("snow", 4), ("snow", 5))
+        for key in KEYS
+    ]
+    (folder / "stream.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    return rows
+
+
+def put_predictions(folder, rows, name, wrong):
+    """Predictions that are wrong in the rows that `wrong` chooses; returns which."""
+    mistakes = np.array([bool(wrong(row)) for row in rows])
+    labels = np.array([row["label"] for row in rows])
+    np.save(folder / name, np.where(mistakes, (labels + 1) % 3, labels))
+    return mistakes
+
+
+@pytest.fixture
+def rows(tmp_path):
+    return put_stream(tmp_path)
+
+
+def test_errors_are_those_of_the_lines_of_a_corruption_and_a_visit(rows, tmp_path):
+    one = put_predictions(tmp_path, rows, "one.npy", lambda row: row["visit"] == 1 and row["key"] < "a/4")
+    logits = np.eye(3)[[row["label"] for row in rows]]
+    np.save(tmp_path / "all right.npy", logits)
+    files = (tmp_path / "stream.jsonl", tmp_path / "one.npy", tmp_path / "all right.npy")
+    text = cli("stream", "score", *files, "--format", "csv").stdout
+    found = {
+        (row["model"], row["visit"], row["corruption"]): row for row in csv.DictReader(io.StringIO(text))
+    }
+    assert {model for model, *_ in found} == {"one", "all right"}
+    for (model, visit, name), row in found.items():
+        part = [visit in ("", str(each["visit"])) and name in ("mean", each["corruption"]) for each in rows]
+        wrong = one[part].mean() if model == "one" else 0
+        assert float(row["error"]) == pytest.approx(wrong) and int(row["images"]) == sum(part)
+        assert 0 <= float(row["low"]) <= wrong <= float(row["high"]) <= 1
+    # Fog has each image once in a visit; both severities of snow are wrong for the same images.
+    ends = wilson_interval(one[:12].mean(), 12)
+    for name in ("fog", "snow"):
+        row = found["one", "1", name]
+        assert (float(row["low"]), float(row["high"])) == pytest.approx(tuple(map(float, ends)))
+    scores = json.loads(cli("stream", "score", *files, "--format", "json").stdout)
+    assert len(scores["errors"]) == len(found)
+
+
+def test_a_page_and_a_chart_show_them(rows, tmp_path):
+    put_predictions(tmp_path, rows, "<b>.npy", lambda row: row["key"] < "a/4")
+    files = (tmp_path / "stream.jsonl", tmp_path / "<b>.npy")
+    cli("stream", "score", *files, "--output", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "&lt;b&gt;: errors along a stream" in page and page.count("<svg") == 2 and "<b>.npy" not in page
+    pytest.importorskip("matplotlib")
+    cli("stream", "score", *files, "--output", tmp_path / "chart.svg")
+    drawn = (tmp_path / "chart.svg").read_text()
+    assert all(f"<!-- {label} -->" in drawn for label in ("fog", "snow", "Corruption", "Visit"))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (np.zeros(5, int), "5 predictions"),
+        (np.zeros(72), "integers"),
+        (np.full((72, 3), np.nan), "NaN"),
+        (np.zeros((72, 2)), "label"),
+    ],
+)
+def test_predictions_of_another_form_are_refused(rows, tmp_path, content, reason):
+    np.save(tmp_path / "p.npy", content)
+    text = cli_error("stream", "score", tmp_path / "stream.jsonl", tmp_path / "p.npy")
+    assert "p.npy" in text and reason in text
