@@ -30,7 +30,7 @@ _HEIGHT: Final = 2.4
 
 
 class _Line(NamedTuple):
-    """What scores need of a line of a stream."""
+    """The parts of a line of a stream that scores need."""
 
     key: str
     corruption: str

@@ -417,6 +417,21 @@ def test_missing_and_unreadable_files_are_named_and_counted(make, own_copy):
     assert variants["glass_blur/3"]["verdict"] == "too few images"
 
 
+def test_images_that_several_variants_lack_are_named_once(make, own_copy):
+    a = make(*FEW)
+    b = own_copy(a)
+    lost = sorted((b / "fog/3").rglob("*.JPEG"))[:2]
+    names = [path.relative_to(b / "fog/3") for path in lost]
+    for folder in ("fog/3", "glass_blur/3"):
+        for name in names:
+            (b / folder / name).unlink()
+    text = cli("compare", a, b, "--partial").stdout
+    (line,) = [
+        line for line in text.splitlines() if line.endswith("missing from B") and "4 images" not in line
+    ]
+    assert "glass_blur/3, fog/3" in line and all(repr(str(name)) in line for name in names)
+
+
 def test_partial_sets_are_equivalent_as_far_as_they_go(make, own_copy):
     a = make(*FEW)
     b = own_copy(a)

@@ -22,7 +22,14 @@ from robustgen.display.text import (
 from robustgen.errors import RobustgenError
 from robustgen.files.ledger import Differences, find_differences
 from robustgen.lab.inspection.compare.equivalence import ALPHA, METRICS, Metric, describe_effect
-from robustgen.lab.inspection.compare.results import Comparison, Name, OperationResult, Side, VariantResult
+from robustgen.lab.inspection.compare.results import (
+    Comparison,
+    Name,
+    OperationResult,
+    Side,
+    VariantResult,
+    shorten_folders,
+)
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS
 from robustgen.pixels.imaging.frames import stills
 from robustgen.sets.dataset.manifest import hide_paths
@@ -166,13 +173,16 @@ def list_cells(operation: OperationResult, metrics: Sequence[Metric]) -> list[st
 
 
 def list_troubles(comparison: Comparison) -> list[str]:
-    """Return the first few lines about missing or unusable images, one for each variant."""
-    lines = [f"{each.side}: {each.folder}/{each.key!r}: {each.reason}" for each in comparison.problems]
+    """Return the first few lines about missing or unusable images, one for those that variants share."""
+    found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for variant in comparison.variants:
         for side, keys in variant.missing.items():
-            more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
-            named = ", ".join(map(repr, keys[:_NAMED])) + more
-            lines += [f"{named} of {variant.variant.folder} missing from {side}"] if keys else []
+            found.setdefault((side, keys), []).extend([variant.variant.folder] * bool(keys))
+    lines = [f"{each.side}: {each.folder}/{each.key!r}: {each.reason}" for each in comparison.problems]
+    for (side, keys), folders in found.items():
+        more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+        named = ", ".join(map(repr, keys[:_NAMED])) + more
+        lines += [f"{named} of {shorten_folders(folders)} missing from {side}"] * bool(keys)
     rest = len(lines) - _LINES
     return lines[:_LINES] + ([f"and {rest} more such lines (--format json names all)"] if rest > 0 else [])
 
