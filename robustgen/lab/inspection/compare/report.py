@@ -179,10 +179,10 @@ def list_troubles(comparison: Comparison) -> list[str]:
         for side, keys in variant.missing.items():
             found.setdefault((side, keys), []).extend([variant.variant.folder] * bool(keys))
     lines = [f"{each.side}: {each.folder}/{each.key!r}: {each.reason}" for each in comparison.problems]
-    for (side, keys), folders in found.items():
+    for (lacking, keys), folders in found.items():
         more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
         named = ", ".join(map(repr, keys[:_NAMED])) + more
-        lines += [f"{named} of {shorten_folders(folders)} missing from {side}"] * bool(keys)
+        lines += [f"{named} of {shorten_folders(folders)} missing from {lacking}"] * bool(keys)
     rest = len(lines) - _LINES
     return lines[:_LINES] + ([f"and {rest} more such lines (--format json names all)"] if rest > 0 else [])
 
