@@ -1,7 +1,7 @@
 """Build a wheel with compiled loops for the running Python and numba, and a file of the constraints it needs.
 
-Usage: build_wheel.py [FOLDER], by default dist. Processors with the features of x86-64-v3 read the loops;
-others, and other releases of Python and numba, compile their own.
+Usage: build_wheel.py [FOLDER], by default dist. Linux on x86-64-v3 and on aarch64 reads the loops; other
+processors, and other releases of Python and numba, compile their own.
 """
 
 import os
@@ -26,8 +26,8 @@ PINNED = ("numba", "llvmlite")
 
 
 def main(folder: str = "dist") -> None:
-    if sys.platform != "linux" or platform.machine() != "x86_64":
-        sys.exit("wheels with compiled loops are for Linux on x86-64; for others: pip wheel --no-deps .")
+    if sys.platform != "linux" or not SHIPPED_PROCESSOR:
+        sys.exit("loops are compiled for Linux on x86-64 and aarch64; elsewhere: pip wheel --no-deps .")
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}{sys.abiflags}"
     with tempfile.TemporaryDirectory() as cache:
         processor = {"NUMBA_CPU_NAME": SHIPPED_PROCESSOR, "NUMBA_CPU_FEATURES": SHIPPED_FEATURES}
@@ -38,7 +38,10 @@ def main(folder: str = "dist") -> None:
         constraints = "".join(f"{name}=={version(name)}\n" for name in PINNED)
         (loops / CONSTRAINTS).write_text(constraints)
         wheel = ("wheel", "--quiet", "--no-deps", "--wheel-dir", str(Path(folder).absolute()), str(ROOT))
-        named = {"ROBUSTGEN_LOOPS": str(loops), "ROBUSTGEN_TAG": f"{tag}-{tag}-manylinux_2_17_x86_64"}
+        named = {
+            "ROBUSTGEN_LOOPS": str(loops),
+            "ROBUSTGEN_TAG": f"{tag}-{tag}-manylinux_2_17_{platform.machine()}",
+        }
         run("pip", "--disable-pip-version-check", *wheel, **named)
     Path(folder, f"constraints-{tag}.txt").write_text(constraints)
 

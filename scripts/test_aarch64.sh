@@ -27,14 +27,14 @@ apt_of() {
 if [[ ! -x $root/usr/bin/python$release ]]; then
     rm -rf "$folder/debs" "$root"
     mkdir -p "$folder/debs" "$root"
-    for architecture in amd64 variant64; do
+    for architecture in amd64 arm64; do
         apt_of $architecture update
     done
     (
         cd "$folder/debs"
         apt_of amd64 download qemu-user-static
         # Debian's own Python where it is of this release, with all that it and the wheels load.
-        apt_of variant64 download "python$release-minimal" "libpython$release-minimal" "libpython$release-stdlib" \
+        apt_of arm64 download "python$release-minimal" "libpython$release-minimal" "libpython$release-stdlib" \
             libc6 libgcc-s1 libstdc++6 libexpat1 zlib1g libssl3 libffi8 libbz2-1.0 liblzma5 libsqlite3-0 \
             libuuid1 libcrypt1 libgomp1
     )

@@ -19,7 +19,7 @@ import pytest
 import robustgen
 from robustgen.errors import MissingDependencyError
 from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS
-from robustgen.pixels.imaging import third_party
+from robustgen.pixels.imaging import kernels, third_party
 from robustgen.pixels.imaging.third_party import EVERYTHING, FROST_FILES
 from tests.helpers import FEW, cli, cli_error, put_photo, without_beginning
 
@@ -271,7 +271,7 @@ def compiled(tmp_path_factory):
     subprocess.run([sys.executable, script, root / "dist"], check=True)
     (wheel,) = (root / "dist").glob("*.whl")
     version = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    assert wheel.name.endswith(f"-{version}-{version}-manylinux_2_17_x86_64.whl")
+    assert wheel.name.endswith(f"-{version}-{version}-manylinux_2_17_{platform.machine()}.whl")
     pinned = (root / "dist" / f"constraints-{version}.txt").read_text()
     assert pinned == f"numba=={metadata.version('numba')}\nllvmlite=={metadata.version('llvmlite')}\n"
     venv.create(root / "environment", symlinks=True)
@@ -304,7 +304,7 @@ def count_compilations(python, cache, *names, **environment):
 
 @pytest.mark.slow("compiles all loops, builds and installs a wheel")
 @pytest.mark.skipif(
-    sys.platform != "linux" or platform.machine() != "x86_64", reason="such wheels are for Linux on x86-64"
+    not (sys.platform == "linux" and kernels.SHIPPED_PROCESSOR), reason="such wheels are for Linux"
 )
 def test_a_wheel_with_compiled_loops_compiles_nothing(compiled, tmp_path):
     python, folder = compiled

@@ -5,6 +5,7 @@ from importlib import metadata
 from pathlib import Path
 
 import yaml
+from hatchling.builders.sdist import SdistBuilder
 
 import robustgen
 from robustgen.sets.formats import base
@@ -44,6 +45,35 @@ def test_the_long_description_works_away_from_the_checkout():
     for _, _, path in own:
         file = re.sub(r"^(blob/)?main/|#.*", "", path)
         assert (ROOT / file).exists() or file == "issues", file
+
+
+def test_the_sdist_has_all_that_its_tests_open():
+    """A file or folder of the project that a test names is in it, with everything below it."""
+    ours = SdistBuilder(str(ROOT)).recurse_included_files()
+    packed = {file.distribution_path for file in ours}
+    ignored = (".git/", *(ROOT / ".gitignore").read_text().split())
+    text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    named = [
+        path
+        for path in ROOT.iterdir()
+        if f"{path.name}/" not in ignored and re.search(rf'"{re.escape(path.name)}["/]', text)
+    ]
+    assert {"docs", "scripts", "mkdocs.yml", ".github", "CITATION.cff"} <= {path.name for path in named}
+    opened = [each for path in named for each in (path, *path.rglob("*")) if each.is_file()]
+    lacking = {str(path.relative_to(ROOT)) for path in opened if "__pycache__" not in path.parts} - packed
+    assert not lacking
+
+
+def test_releases_of_python_are_the_same_everywhere():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    known = re.findall(r"Python :: (3\.\d+)", text)
+    wheels = read_workflows()["release"]["jobs"]["wheels"]
+    assert wheels["strategy"]["matrix"]["python"] == known
+    assert f'requires-python = ">={known[0]}"' in text
+    for page in ("README.md", "docs/start/install.md"):
+        assert f"Python {known[0]} to {known[-1]}" in (ROOT / page).read_text(encoding="utf-8")
+    tested = yaml.dump(read_workflows()["tests"])
+    assert all(release in tested for release in known)
 
 
 def read_workflows():

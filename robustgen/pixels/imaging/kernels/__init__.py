@@ -18,6 +18,7 @@ from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from platform import machine
 from threading import Lock
 from typing import Any, Final
 
@@ -55,12 +56,17 @@ def __getattr__(name: str) -> Any:
 # --- cache of compiled loops, and a notice before compilation --------------------------------------
 
 VARIABLE = "NUMBA_CACHE_DIR"
-# Loops that `make wheel` compiles are for processors with these features of x86-64-v3, since 2013.
-SHIPPED_PROCESSOR: Final = "x86-64-v3"
-SHIPPED_FEATURES: Final = (
-    "+avx,+avx2,+bmi,+bmi2,+cmov,+cx16,+cx8,+f16c,+fma,+fxsr,+lzcnt,+mmx,+movbe,+popcnt,+sahf,+sse,+sse2,+sse3,"
-    "+sse4.1,+sse4.2,+ssse3,+xsave"
-)
+# Loops that `make wheel` compiles are for processors with these features: those of x86-64-v3, since 2013, and
+# those of every aarch64.
+_SHIPPED_FOR: Final = {
+    "x86_64": (
+        "x86-64-v3",
+        "+avx,+avx2,+bmi,+bmi2,+cmov,+cx16,+cx8,+f16c,+fma,+fxsr,+lzcnt,+mmx,+movbe,+popcnt,+sahf,+sse,+sse2,"
+        "+sse3,+sse4.1,+sse4.2,+ssse3,+xsave",
+    ),
+    "aarch64": ("generic", "+fp-armv8,+neon"),
+}
+SHIPPED_PROCESSOR, SHIPPED_FEATURES = _SHIPPED_FOR.get(machine(), ("", ""))
 # Folder of these loops in the wheel.
 SHIPPED: Final = "compiled"
 # File in it of the releases that can read them.
