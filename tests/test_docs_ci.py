@@ -14,8 +14,15 @@ from tests.test_docs import commands, parse
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "use" / "ci.md").read_text(encoding="utf-8")
-JOBS = [yaml.safe_load(block)["jobs"] for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
-STEPS = [step["run"] for jobs in JOBS for job in jobs.values() for step in job["steps"] if "run" in step]
+FILES = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
+# Of GitHub's and GitLab's job for one's own model, and of the other workflows: what each step runs.
+GITLAB = next(file["robustness"]["script"] for file in FILES if "jobs" not in file)
+RUN = [
+    [step["run"] for step in job["steps"] if "run" in step]
+    for file in FILES
+    for job in file.get("jobs", {}).values()
+]
+STEPS = [step for steps in (*RUN, GITLAB) for step in steps]
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -36,9 +43,17 @@ def shell(folder, script):
     )
 
 
+def test_both_jobs_for_ones_own_model_do_the_same():
+    (prepare, evaluate, gate), (own_prepare, own_evaluate, own_gate) = RUN[0], GITLAB
+    assert own_evaluate == evaluate
+    assert all(line in own_prepare for line in prepare.splitlines())
+    assert gate.split(" --format markdown")[0] in own_gate
+    assert re.findall("--fail-if '.*?'", gate) == re.findall("--fail-if '.*?'", own_gate)
+
+
 @pytest.mark.slow("five commands in processes of their own")
 def test_the_job_for_ones_own_model_fails_at_its_gate(tmp_path):
-    steps = [step["run"] for step in JOBS[0]["robustness"]["steps"] if "run" in step]
+    steps = RUN[0]
     assert [step.count("robustgen") > 0 for step in steps] == [True] * 3
     put_folder(tmp_path / "val", 30)
     put_model(tmp_path / "model.onnx")

@@ -67,6 +67,14 @@ def bootstrap_means(values: ArrayLike, *, replicates: int = REPLICATES, seed: in
 def draw_weights(images: int, replicates: int, seed: int = 0) -> NDArray[np.int64]:
     """Return how often each bootstrap sample contains each image, for scores that are not means over images.
 
+    Parameters
+    ----------
+    images : int
+        Number of images.
+    replicates : int
+        Number of bootstrap samples.
+    seed : int
+
     Returns
     -------
     ndarray, (replicates, images), int64

@@ -93,6 +93,12 @@ def brier_scores(probabilities: ArrayLike, labels: ArrayLike) -> Floats:
 def brier_score(probabilities: ArrayLike, labels: ArrayLike) -> float:
     """Return the mean of `brier_scores`; same arguments.
 
+    Parameters
+    ----------
+    probabilities : array_like, (images, classes), float
+    labels : array_like, (images,), integer
+        True classes.
+
     Examples
     --------
     >>> from robustgen.metrics import brier_score

@@ -297,6 +297,13 @@ def top1_mistakes(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
 def top1_error(logits: ArrayLike, labels: ArrayLike) -> float:
     """Return the share of wrongly classified images, E of [C] section 4.2; see `top1_mistakes`.
 
+    Parameters
+    ----------
+    logits : array_like, (images, classes), float
+        Scores of the classes.
+    labels : array_like, (images,), integer
+        True classes.
+
     Examples
     --------
     >>> from robustgen.metrics import top1_error
@@ -450,6 +457,11 @@ def intersections_over_union(counts: ArrayLike) -> Floats:
 
 def mean_intersection_over_union(counts: ArrayLike) -> Floats:
     """Return the mean of `intersections_over_union` over the classes that occur.
+
+    Parameters
+    ----------
+    counts : array_like, (..., 3, classes), integer
+        As returned by `count_pixels`.
 
     Examples
     --------

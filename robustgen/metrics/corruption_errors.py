@@ -240,6 +240,13 @@ def unnormalised_corruption_error(errors: ArrayLike, *, severities: int = SEVERI
 
     A mean over a number of `severities` other than five is not uCE.
 
+    Parameters
+    ----------
+    errors : array_like, (severities,), float
+        Top-1 errors of the corruption by severity, fractions.
+    severities : int
+        Number of severities of each corruption.
+
     Examples
     --------
     >>> from robustgen.metrics import unnormalised_corruption_error
@@ -251,6 +258,13 @@ def unnormalised_corruption_error(errors: ArrayLike, *, severities: int = SEVERI
 
 def unnormalised_corruption_errors(mistakes: ArrayLike, *, severities: int = SEVERITIES) -> Floats:
     """Return the share of each image in `unnormalised_corruption_error`, (images,).
+
+    Parameters
+    ----------
+    mistakes : array_like, (severities, images), bool
+        Whether the model is wrong, such as `top1_mistakes`.
+    severities : int
+        Number of severities of each corruption.
 
     Examples
     --------
@@ -266,6 +280,14 @@ def corruption_error(
     corruption: str, errors: ArrayLike, baseline: Mapping[str, ArrayLike] = ALEXNET_ERROR
 ) -> float:
     """Return the error summed over the severities, divided by that of the baseline: CE of [C] section 4.2.
+
+    Parameters
+    ----------
+    corruption : str
+    errors : array_like, (severities,), float
+        Top-1 errors of the corruption by severity, fractions.
+    baseline : mapping of str to array_like, optional
+        Errors of another model by corruption: one for each severity, or their mean. Default those of AlexNet.
 
     Examples
     --------
@@ -284,6 +306,14 @@ def corruption_errors(
     corruption: str, mistakes: ArrayLike, baseline: Mapping[str, ArrayLike] = ALEXNET_ERROR
 ) -> Floats:
     """Return the share of each image in `corruption_error`, (images,).
+
+    Parameters
+    ----------
+    corruption : str
+    mistakes : array_like, (severities, images), bool
+        Whether the model is wrong, such as `top1_mistakes`.
+    baseline : mapping of str to array_like, optional
+        Errors of another model by corruption: one for each severity, or their mean. Default those of AlexNet.
 
     Examples
     --------
@@ -304,8 +334,17 @@ def relative_corruption_error(
 ) -> float:
     """Return the error beyond the clean one, divided by that of the baseline: Relative CE of [C] section 4.2.
 
-    `clean_error` is the top-1 error on the clean images, a fraction. `baseline_clean_error` is that of the
-    baseline, required except for AlexNet. It must be below the baseline's error on the corruption.
+    Parameters
+    ----------
+    corruption : str
+    errors : array_like, (severities,), float
+        Top-1 errors of the corruption by severity, fractions.
+    clean_error : float
+        Top-1 error on the clean images, a fraction.
+    baseline : mapping of str to array_like, optional
+        Errors of another model by corruption: one for each severity, or their mean. Default those of AlexNet.
+    baseline_clean_error : float, optional
+        Clean error of the baseline, below its error on each corruption; required except for AlexNet.
 
     Examples
     --------
@@ -331,7 +370,17 @@ def relative_corruption_errors(
 ) -> Floats:
     """Return the share of each image in `relative_corruption_error`, (images,).
 
-    `clean_mistakes`, (images,), are the mistakes on the clean images.
+    Parameters
+    ----------
+    corruption : str
+    mistakes : array_like, (severities, images), bool
+        Whether the model is wrong, such as `top1_mistakes`.
+    clean_mistakes : array_like, (images,), bool
+        The same on the clean images.
+    baseline : mapping of str to array_like, optional
+        Errors of another model by corruption: one for each severity, or their mean. Default those of AlexNet.
+    baseline_clean_error : float, optional
+        Clean error of the baseline, below its error on each corruption; required except for AlexNet.
 
     Examples
     --------
@@ -352,6 +401,13 @@ def area_under_distortion_error(clean_error: float, errors: ArrayLike) -> float:
 
     Severity 0 are the clean images, with the top-1 error `clean_error`.
 
+    Parameters
+    ----------
+    clean_error : float
+        Top-1 error on the clean images, a fraction.
+    errors : array_like, (severities,), float
+        Top-1 errors of the corruption by severity, fractions.
+
     Examples
     --------
     >>> from robustgen.metrics import area_under_distortion_error
@@ -363,6 +419,13 @@ def area_under_distortion_error(clean_error: float, errors: ArrayLike) -> float:
 
 def areas_under_distortion_error(clean_mistakes: ArrayLike, mistakes: ArrayLike) -> Floats:
     """Return the share of each image in `area_under_distortion_error`, (images,).
+
+    Parameters
+    ----------
+    clean_mistakes : array_like, (images,), bool
+        The same on the clean images.
+    mistakes : array_like, (severities, images), bool
+        Whether the model is wrong, such as `top1_mistakes`.
 
     Examples
     --------
@@ -384,6 +447,15 @@ def mean_corruption_error(
 
     All of `names` must be in `errors`; over other corruptions than these it is not mCE.
 
+    Parameters
+    ----------
+    errors : mapping of str to array_like, (severities,), float
+        Top-1 errors by corruption, fractions.
+    baseline : mapping of str to array_like, optional
+        Errors of another model by corruption: one for each severity, or their mean. Default those of AlexNet.
+    names : sequence of str
+        Corruptions over which the mean is taken.
+
     Examples
     --------
     >>> from robustgen.metrics import ALEXNET_ERROR, mean_corruption_error
@@ -403,6 +475,15 @@ def unnormalised_mean_corruption_error(
     """Return the mean error over corruptions and severities: the score of CIFAR-C, [M] section 4.
 
     It is not comparable with a published mCE.
+
+    Parameters
+    ----------
+    errors : mapping of str to array_like, (severities,), float
+        Top-1 errors by corruption, fractions.
+    names : sequence of str
+        Corruptions over which the mean is taken.
+    severities : int
+        Number of severities of each corruption.
 
     Examples
     --------
@@ -425,6 +506,19 @@ def relative_mean_corruption_error(
 ) -> float:
     """Return the mean Relative CE over the 15 common corruptions: Relative mCE of [C] section 4.2.
 
+    Parameters
+    ----------
+    errors : mapping of str to array_like, (severities,), float
+        Top-1 errors by corruption, fractions.
+    clean_error : float
+        Top-1 error on the clean images, a fraction.
+    baseline : mapping of str to array_like, optional
+        Errors of another model by corruption: one for each severity, or their mean. Default those of AlexNet.
+    baseline_clean_error : float, optional
+        Clean error of the baseline, below its error on each corruption; required except for AlexNet.
+    names : sequence of str
+        Corruptions over which the mean is taken.
+
     Examples
     --------
     >>> from robustgen.metrics import ALEXNET_CLEAN_ERROR, ALEXNET_ERROR, relative_mean_corruption_error
@@ -443,6 +537,15 @@ def mean_area_under_distortion_error(
     clean_error: float, errors: Mapping[str, ArrayLike], names: Sequence[str] = COMMON_CORRUPTIONS
 ) -> float:
     """Return the mean AUDE over the 15 common corruptions: mAUDE of [D] section 3.2.
+
+    Parameters
+    ----------
+    clean_error : float
+        Top-1 error on the clean images, a fraction.
+    errors : mapping of str to array_like, (severities,), float
+        Top-1 errors by corruption, fractions.
+    names : sequence of str
+        Corruptions over which the mean is taken.
 
     Examples
     --------
@@ -610,6 +713,16 @@ def relative_balanced_corruption_error(
     The baseline has a negative loss on contrast_up and gamma_corr_up of PneumoniaMNIST, so their rBE has the
     wrong sign. This comes from the published baseline.
 
+    Parameters
+    ----------
+    corruption : str
+    errors : array_like, (severities,), float
+        Balanced errors of the corruption.
+    clean_error : float
+        Balanced error on the clean images.
+    baseline : mapping of str to float
+        Mean errors by corruption and of `clean`, such as those of `alexnet_balanced_errors`.
+
     Examples
     --------
     >>> from robustgen.metrics import relative_balanced_corruption_error
@@ -626,6 +739,15 @@ def mean_balanced_corruption_error(
 ) -> float:
     """Return BE: the mean over the corruptions `names` of `balanced_corruption_error`.
 
+    Parameters
+    ----------
+    names : sequence of str
+        Corruptions over which the mean is taken.
+    errors : mapping of str to array_like, (severities,), float
+        Balanced errors by corruption.
+    baseline : mapping of str to float
+        Mean errors by corruption and of `clean`, such as those of `alexnet_balanced_errors`.
+
     Examples
     --------
     >>> from robustgen.metrics import mean_balanced_corruption_error
@@ -640,6 +762,17 @@ def mean_relative_balanced_corruption_error(
     names: Sequence[str], errors: Mapping[str, ArrayLike], clean_error: float, baseline: Mapping[str, float]
 ) -> float:
     """Return rBE: the mean over the corruptions `names` of `relative_balanced_corruption_error`.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Corruptions over which the mean is taken.
+    errors : mapping of str to array_like, (severities,), float
+        Balanced errors by corruption.
+    clean_error : float
+        Balanced error on the clean images.
+    baseline : mapping of str to float
+        Mean errors by corruption and of `clean`, such as those of `alexnet_balanced_errors`.
 
     Examples
     --------
@@ -745,6 +878,11 @@ def superclass_probabilities(probabilities: ArrayLike) -> Floats:
 def superclass_predictions(probabilities: ArrayLike) -> Classes:
     """Return the most probable superclass, the first of equal ones; see `superclass_probabilities`.
 
+    Parameters
+    ----------
+    probabilities : array_like, (..., 1000), float
+        Probabilities of the classes of ImageNet.
+
     Examples
     --------
     >>> import numpy as np
@@ -792,6 +930,13 @@ def superclass_accuracy(probabilities: ArrayLike, labels: ArrayLike) -> float:
 def depth_estimation_error(relative_error: float, accuracy: float) -> float:
     """Return DEE of the absolute relative error and of the share of pixels within a factor of 1.25 (d1).
 
+    Parameters
+    ----------
+    relative_error : float
+        Absolute relative error.
+    accuracy : float
+        Share of pixels within the factor, a fraction.
+
     Examples
     --------
     >>> from robustgen.metrics import depth_estimation_error
@@ -803,6 +948,13 @@ def depth_estimation_error(relative_error: float, accuracy: float) -> float:
 
 def depth_corruption_error(errors: ArrayLike, baseline: ArrayLike) -> float:
     """Return CE of one corruption: the sum of DEE over its severities, divided by the baseline's.
+
+    Parameters
+    ----------
+    errors : array_like, (severities,), float
+        DEE by severity, as of `depth_estimation_error`.
+    baseline : array_like, (severities,), float
+        Those of another model.
 
     Examples
     --------
@@ -819,6 +971,13 @@ def depth_corruption_error(errors: ArrayLike, baseline: ArrayLike) -> float:
 
 def resilience_rate(errors: ArrayLike, clean_error: float) -> float:
     """Return RR of one corruption: the mean over severities of 1 - DEE, divided by that of clean images.
+
+    Parameters
+    ----------
+    errors : array_like, (severities,), float
+        DEE by severity, as of `depth_estimation_error`.
+    clean_error : float
+        DEE on the clean images.
 
     Examples
     --------

@@ -73,6 +73,16 @@ def sequence_flips(predictions: ArrayLike, *, noise: bool, difficulty: int = 1) 
 def flip_probability(predictions: ArrayLike, *, noise: bool, difficulty: int = 1) -> float:
     """Return the mean of `sequence_flips`: FP of [C] section 4.2; same arguments.
 
+    Parameters
+    ----------
+    predictions : array_like, (sequences, frames), integer
+        Top-1 predictions.
+    noise : bool
+        Whether frames are compared with the first one, as for `NOISE_PERTURBATIONS`, not with the previous
+        one.
+    difficulty : int
+        Distance of the compared frames; ignored for noises.
+
     Examples
     --------
     >>> from robustgen.metrics import flip_probability
@@ -87,8 +97,18 @@ def flip_rate(
 ) -> float:
     """Return the flip probability divided by that of the baseline: FR of [C] section 4.2.
 
-    `baseline` maps perturbations to flip probabilities of another model. A probability that is not a
-    fraction, or a baseline without a positive value, raises ArgumentError.
+    Parameters
+    ----------
+    perturbation : str
+    probability : float
+        Flip probability of the model, a fraction.
+    baseline : mapping of str to float, optional
+        Flip probabilities of another model by perturbation. Default those of AlexNet.
+
+    Raises
+    ------
+    ArgumentError
+        The probability is no fraction, or the baseline has no positive value.
 
     Examples
     --------
@@ -109,6 +129,15 @@ def mean_flip_rate(
 
     All of `names` must be in `probabilities`; over others than the ten it is not mFR.
 
+    Parameters
+    ----------
+    probabilities : mapping of str to float
+        Flip probabilities by perturbation, fractions.
+    baseline : mapping of str to float, optional
+        Flip probabilities of another model by perturbation. Default those of AlexNet.
+    names : sequence of str
+        Perturbations over which the mean is taken.
+
     Examples
     --------
     >>> from robustgen.metrics import ALEXNET_FLIP_PROBABILITY, mean_flip_rate
@@ -123,6 +152,13 @@ def mean_flip_probability(
     probabilities: Mapping[str, float], names: Sequence[str] = COMMON_PERTURBATIONS
 ) -> float:
     """Return the mean flip probability over the ten common perturbations: mFP of [M] section 4.
+
+    Parameters
+    ----------
+    probabilities : mapping of str to float
+        Flip probabilities by perturbation, fractions.
+    names : sequence of str
+        Perturbations over which the mean is taken.
 
     Examples
     --------
@@ -215,6 +251,16 @@ def sequence_top5_distances(top5: ArrayLike, *, noise: bool, difficulty: int = 1
 
 def unnormalised_top5_distance(top5: ArrayLike, *, noise: bool, difficulty: int = 1) -> float:
     """Return the mean of `sequence_top5_distances`: uT5D of [C] section 4.2; same arguments.
+
+    Parameters
+    ----------
+    top5 : array_like, (sequences, frames, 5), integer
+        The five most probable classes, the first first: ``top_classes(logits, 5)``.
+    noise : bool
+        Whether frames are compared with the first one, as for `NOISE_PERTURBATIONS`, not with the previous
+        one.
+    difficulty : int
+        Distance of the compared frames; ignored for noises.
 
     Examples
     --------
@@ -309,6 +355,16 @@ def sequence_zipf_distances(logits: ArrayLike, *, noise: bool, difficulty: int =
 def unnormalised_zipf_distance(logits: ArrayLike, *, noise: bool, difficulty: int = 1) -> float:
     """Return the mean of `sequence_zipf_distances`: the variant of uT5D in [C] appendix C.
 
+    Parameters
+    ----------
+    logits : array_like, (sequences, frames, classes), float
+        Scores of the classes.
+    noise : bool
+        Whether frames are compared with the first one, as for `NOISE_PERTURBATIONS`, not with the previous
+        one.
+    difficulty : int
+        Distance of the compared frames; ignored for noises.
+
     Examples
     --------
     >>> from robustgen.metrics import unnormalised_zipf_distance
@@ -323,8 +379,18 @@ def standardised_top5_distance(
 ) -> float:
     """Return the unnormalised top-5 distance divided by that of the baseline: T5D of [C] section 4.2.
 
-    `baseline` maps perturbations to uT5D of another model. A distance above 15, or a baseline without a
-    positive value, raises ArgumentError.
+    Parameters
+    ----------
+    perturbation : str
+    distance : float
+        Unnormalised top-5 distance (uT5D) of the model, at most 15.
+    baseline : mapping of str to float, optional
+        uT5D of another model by perturbation. Default those of AlexNet.
+
+    Raises
+    ------
+    ArgumentError
+        The distance is above 15, or the baseline has no positive value.
 
     Examples
     --------
@@ -345,6 +411,15 @@ def mean_top5_distance(
 
     All of `names` must be in `distances`; over others than the ten it is not mT5D.
 
+    Parameters
+    ----------
+    distances : mapping of str to float
+        uT5D by perturbation.
+    baseline : mapping of str to float, optional
+        uT5D of another model by perturbation. Default those of AlexNet.
+    names : sequence of str
+        Perturbations over which the mean is taken.
+
     Examples
     --------
     >>> from robustgen.metrics import ALEXNET_TOP5_DISTANCE, mean_top5_distance
@@ -359,6 +434,13 @@ def unnormalised_mean_top5_distance(
     distances: Mapping[str, float], names: Sequence[str] = COMMON_PERTURBATIONS
 ) -> float:
     """Return the mean uT5D over the ten common perturbations.
+
+    Parameters
+    ----------
+    distances : mapping of str to float
+        uT5D by perturbation.
+    names : sequence of str
+        Perturbations over which the mean is taken.
 
     Examples
     --------
