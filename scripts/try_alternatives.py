@@ -15,6 +15,7 @@ import venv
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,8 @@ def put_ours(path: Path) -> None:
 
     ramp = np.add.outer(np.arange(96) * 2, np.arange(128))[..., None] + np.array([0, 20, 40])
     image = np.clip(ramp * 0.6 + np.random.default_rng(0).normal(0, 20, ramp.shape), 0, 255).astype(np.uint8)
-    np.savez(path, image=image, **{name: corrupt(image, 3, name) for name in FIXED})
+    made: dict[str, Any] = {name: corrupt(image, 3, name) for name in FIXED}
+    np.savez(path, image=image, **made)
 
 
 # --- in the environment of a package: claims, and whether they hold ------------------------------------
