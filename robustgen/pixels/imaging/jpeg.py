@@ -258,10 +258,9 @@ def round_trip(
         plane = image.copy()
         _compress(plane, luma, _LUMA_BLOCK, mask)
         return np.ascontiguousarray(plane[:height, :width])
-    channels, planes = np.empty((2, 3, *image.shape[:2]), np.uint8)
-    flat = planes.reshape(3, -1)
-    cv2.split(image, [*channels])
-    cosine.split_colours(*channels.reshape(3, -1), flat, by_red, by_green)
+    planes = np.empty((3, *image.shape[:2]), np.uint8)
+    lines = np.ascontiguousarray(image).reshape(len(image), -1)
+    cosine.split_colours(lines, planes, by_red, by_green)
     _compress(planes[0], luma, _LUMA_BLOCK, mask)
     for plane in planes[1:]:
         if subsampling == "4:4:4":
@@ -270,7 +269,7 @@ def round_trip(
             _compress(plane, chroma, _CHROMA_BLOCK, mask)
         else:
             _compress_means(plane, chroma, height, width)
-    cosine.join_colours(flat, by_first)
+    cosine.join_colours(planes.reshape(3, -1), by_first)
     return np.ascontiguousarray(cv2.merge([*planes])[:height, :width])
 
 

@@ -312,14 +312,19 @@ def double_plane(plane, out):
 
 
 @compiled
-def split_colours(red, green, blue, planes, by_red, by_green):
-    """Write luma and both chromas of the channels (uint8, (N,)) to `planes` (uint8, (3, N))."""
-    luma, first, second = planes[0], planes[1], planes[2]
-    for i in range(red.size):
-        r, g, b = int32(red[i]), int32(green[i]), int32(blue[i])
-        luma[i] = int32(19595 * r + 38470 * g + 7471 * b + 32768) >> 16
-        first[i] = int32(by_red * r + by_green * g + 32768 * b + 8421375) >> 16
-        second[i] = int32(32768 * r - 27439 * g - 5329 * b + 8421375) >> 16
+def split_colours(pixels, planes, by_red, by_green):
+    """Write luma and both chromas of RGB `pixels` (uint8, (H, 3 W)) to `planes` (uint8, (3, H, W))."""
+    channels = np.empty((3, planes.shape[2]), np.uint8)
+    red, green, blue = channels[0], channels[1], channels[2]
+    for y in range(planes.shape[1]):
+        line, luma, first, second = pixels[y], planes[0, y], planes[1, y], planes[2, y]
+        for x in range(luma.size):
+            red[x], green[x], blue[x] = line[3 * x], line[3 * x + 1], line[3 * x + 2]
+        for x in range(luma.size):
+            r, g, b = int32(red[x]), int32(green[x]), int32(blue[x])
+            luma[x] = int32(19595 * r + 38470 * g + 7471 * b + 32768) >> 16
+            first[x] = int32(by_red * r + by_green * g + 32768 * b + 8421375) >> 16
+            second[x] = int32(32768 * r - 27439 * g - 5329 * b + 8421375) >> 16
 
 
 @compiled
