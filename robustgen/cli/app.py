@@ -11,10 +11,11 @@ import sys
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
+from itertools import islice
 from typing import Any, Final
 
 import click
@@ -23,7 +24,7 @@ from click.shell_completion import CompletionItem
 from robustgen import __version__
 from robustgen.cli.completion import restore_command, summarise
 from robustgen.cli.rows import COMMANDS
-from robustgen.display.text import escape
+from robustgen.display.text import escape, format_count
 from robustgen.errors import ConfigError, DecodingWarning, RobustgenError, WriteError, name_error
 from robustgen.files import wings
 from robustgen.files.storage import host
@@ -423,10 +424,13 @@ def echo_keys(keys: Iterable[str]) -> None:
         echo(key) if terminal else _print("".join(escape_name(key)))
 
 
-def echo_failures(failures: Mapping[str, str]) -> None:
-    """Print the first failures on stderr: key and reason, sorted by key."""
-    for key, reason in sorted(failures.items())[:_MOST_NAMED]:
-        echo(f"  {key!r}: {reason}", err=True)
+def echo_failures(failures: Iterable[tuple[str, str]], noun: str = "image") -> None:
+    """Print a line on stderr for each of the first reasons: the key that failed for it, or their number."""
+    keys = dict[str, dict[str, None]]()
+    for key, reason in failures:
+        keys.setdefault(reason, {})[key] = None
+    for reason, own in islice(keys.items(), _MOST_NAMED):
+        echo(f"  {format_count(len(own), noun) if len(own) > 1 else repr(*own)}: {reason}", err=True)
 
 
 def echo_report(text: str, notes: Iterable[str]) -> None:

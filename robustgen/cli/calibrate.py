@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from robustgen.cli.app import command, echo, echo_text, table_width
+from robustgen.cli.app import command, echo, echo_failures, echo_text, table_width
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_path
 from robustgen.errors import ConfigError
@@ -63,6 +63,5 @@ def _propose(config: Config, options: Calibrating, size: int, output: Path | Non
 
 def _end(failures: dict[str, str]) -> None:
     """Print failed images, and exit with status 1 if there are any."""
-    for key, reason in failures.items():
-        echo(f"{key!r}: {reason}", err=True)
+    echo_failures(failures.items())
     sys.exit(1 if failures else 0)

@@ -71,7 +71,7 @@ def evaluate(options: Evaluating, config: Config, taken: ModelInput, runtime: Ru
         echo(remark, err=True)
     if done.failures:
         echo(f"{format_count(len(done.failures), done.source_noun)} could not be made:", err=True)
-        echo_failures(done.failures)
+        echo_failures(sorted(done.failures.items()), done.source_noun)
     sys.exit(1 if done.failures else 0)
 
 

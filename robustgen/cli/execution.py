@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from robustgen.cli.app import echo, echo_text, main, show_step
+from robustgen.cli.app import echo, echo_failures, echo_text, main, show_step
 from robustgen.display.text import format_count, format_path, format_size, format_time
 from robustgen.files.storage import host
 from robustgen.settings.running import Running
@@ -81,7 +81,7 @@ def show_or_run(written: PlannedSet | None) -> None:
     result = run_plan(plan, running, on, announce)
     if not running.quiet:
         _show_result(result, plan)
-    _show_failures(result)
+    _show_failures(result, plan.source.medium.name)
     on_end()
     sys.exit(1 if result.failures and not running.allow_failures else 0)
 
@@ -190,6 +190,7 @@ def _name_layouts(plan: "Plan") -> list[str]:
 
 def _show_plan(plan: "Plan") -> None:
     from robustgen.sets.dataset.estimate import estimate
+    from robustgen.sets.dataset.unit_jobs import describe_losses
 
     show_step("creating a few outputs, to estimate time and size")
     cost = estimate(plan, compare_presets=True)
@@ -200,7 +201,7 @@ def _show_plan(plan: "Plan") -> None:
         echo(f"         {key!r}: {plan.refused[key]}")
     if len(plan.refused) > _MOST_NAMED:
         echo(f"         and {len(plan.refused) - _MOST_NAMED} more")
-    for remark in (*plan.remarks, *plan.source.remarks()):
+    for remark in (*plan.remarks, *plan.source.remarks(), *describe_losses(cost.losses, cost.images)):
         echo(f"         {remark}")
     for name in _name_layouts(plan):
         echo(f"layout   {name}")
@@ -255,7 +256,7 @@ def _show_result(result: "RunResult", plan: "Plan") -> None:
         echo(f"unfinished shards: {shards}; the last one to finish completes the manifest")
 
 
-def _show_failures(result: "RunResult") -> None:
+def _show_failures(result: "RunResult", noun: str) -> None:
     for file in result.incomplete:
         echo(f"{file} was not written, because some of its images failed", err=True)
     for remark in result.remarks:
@@ -263,5 +264,4 @@ def _show_failures(result: "RunResult") -> None:
     if result.failures:
         failures = format_count(len(result.failures), "failure")
         echo(f"{failures}, listed in {format_path(f'{result.output}/errors.jsonl')}:", err=True)
-        for failure in result.failures[:10]:
-            echo(f"  {failure['key']!r}: {failure['reason']}", err=True)
+        echo_failures(((each["key"], each["reason"]) for each in result.failures), noun)

@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+from PIL import Image
 
-from robustgen.cli.app import main
+from robustgen.cli.app import echo_failures, main
 from robustgen.display import progress
 from robustgen.pixels.imaging.kernels import call_before_compiling
 from robustgen.sets.executors.progress import COMPILING, Progress
@@ -27,6 +29,25 @@ def test_a_dry_run_names_what_is_refused(tmp_path):
     assert lines[0].endswith("1 image, 1 class, 12 refused")
     assert lines[1].startswith("         '00.JPEG': symlink that leaves the source")
     assert lines[11] == "         and 2 more"
+
+
+def test_a_dry_run_warns_of_16_bits_as_the_run_does(tmp_path):
+    values = np.arange(900, dtype=np.uint16).reshape(30, 30).repeat(2, 0).repeat(2, 1)
+    for name in "ab":
+        (tmp_path / "deep" / name).mkdir(parents=True)
+        Image.fromarray(values).save(tmp_path / "deep" / name / "1.png")
+    flags = ("--source", tmp_path / "deep", *FEW, "--output", tmp_path / "out")
+    (line,) = (each for each in cli("make-c", *flags, "--dry-run").stdout.splitlines() if "levels" in each)
+    assert line.strip() in cli("make-c", *flags).stderr.splitlines()
+
+
+def test_equal_failures_are_one_line(capsys):
+    failures = [
+        (f"{number:02d}.png", "is grey" if number % 2 else f"reason {number}") for number in range(30)
+    ]
+    echo_failures([*failures, *failures])
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 10 and "  15 images: is grey" in lines and "  '02.png': reason 2" in lines
 
 
 def test_a_dry_run_names_missing_shards(tmp_path):

@@ -44,7 +44,14 @@ from robustgen.pixels.benchmarks.kinds import (
 )
 from robustgen.pixels.imaging.decode import collect_complaints
 from robustgen.pixels.imaging.file_tags import NO_TAGS, FileTags
-from robustgen.sets.dataset.descriptions import CROISSANT, add_fields, encode_croissant, make_croissant
+from robustgen.sets.dataset.descriptions import (
+    CARD,
+    CROISSANT,
+    add_fields,
+    encode_croissant,
+    make_croissant,
+    write_card,
+)
 from robustgen.sets.dataset.manifest import (
     RecordSummary,
     check_about,
@@ -432,6 +439,8 @@ def _find_output(store: Store, writer: Writer, output: _Output) -> tuple[_Output
 def describe_set(root: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Write `croissant.json` of the finished set at `root` with the user's own fields, and return it.
 
+    A licence among them is that of the set's `README.md` too.
+
     Parameters
     ----------
     root : path or URL
@@ -450,9 +459,14 @@ def describe_set(root: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     store = open_store(root)
     check_folder(store)
     texts = {name: value.isoformat() if isinstance(value, date) else value for name, value in fields.items()}
-    content = add_fields(make_croissant(read_finished(store), store), texts)
-    data = encode_croissant(content)
-    sums = read_sums(store.read(MANIFEST_SUMS)) | {CROISSANT: hashlib.sha256(data).hexdigest()}
-    store.put(CROISSANT, data)
+    manifest = read_finished(store)
+    content = add_fields(make_croissant(manifest, store), texts)
+    files = {CROISSANT: encode_croissant(content)}
+    if "license" in texts and manifest["variants"]:
+        files[CARD] = write_card(manifest, str(texts["license"]))
+    sums = read_sums(store.read(MANIFEST_SUMS))
+    for name, data in files.items():
+        store.put(name, data)
+        sums[name] = hashlib.sha256(data).hexdigest()
     store.put(MANIFEST_SUMS, encode_sums(sums))
     return content

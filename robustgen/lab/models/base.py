@@ -398,8 +398,8 @@ class Classifier:
             )
         if count not in (None, classes) and self.model.is_binary:
             raise ConfigError(explain_binary(root, f"{count} classes", self.model.name))
-        if count not in (None, classes):
-            flag = name_class_flag(classes)
+        if count is not None and count != classes:
+            flag = name_class_flag(classes) + ", and --only-classes for a part of them" * (count < classes)
             raise ConfigError(f"{root} has {count} classes, {own}: in the model's order: {flag}")
         return classes
 

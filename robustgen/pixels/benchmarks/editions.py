@@ -242,11 +242,15 @@ def _cifar(name: str) -> Edition:
     )
 
 
-def _medmnist(name: str) -> Edition:
-    grey = name not in ("pathmnist", "bloodmnist", "dermamnist", "retinamnist")
-    whole, words = CheckSide("MedMNIST+", 224), "as they are, 224 x 224 pixels"
+def _medmnist(name: str, size: int = 0) -> Edition:
+    base = name.partition("@")[0]
+    grey = base not in ("pathmnist", "bloodmnist", "dermamnist", "retinamnist")
+    whole = CheckSide("MedMNIST+", 224, f"edition {base}@224 resizes them, and so does any {base}@SIZE")
+    words = f"squeezed to {size} x {size} pixels" if size else "as they are, 224 x 224 pixels"
+    step = Squeeze(size) if size else whole
+    side = size or 224
     return Edition(
-        name, 224, prepared=whole, format="npz", preparation=words, side=224, data_set=name, grey=grey
+        name, 224, prepared=step, format="npz", preparation=words, side=side, data_set=base, grey=grey
     )
 
 
@@ -257,6 +261,7 @@ _AT_SIZE: Mapping[str, Callable[[str, int], Edition]] = {
     "tiny-imagenet": _tiny_imagenet,
     "folder": partial(_imagenet, scale=None),
     **dict.fromkeys(CLIP_SETS, _clips),
+    **dict.fromkeys(MEDMNIST, _medmnist),
 }
 _SIZES = {"imagenet": 224, "imagenet-inception": 299, "imagenet-64": 64, "tiny-imagenet": 64}
 _ROWS = (

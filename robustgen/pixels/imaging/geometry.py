@@ -324,16 +324,17 @@ class CropMost(PreparationStep):
 
 @dataclass(frozen=True)
 class CheckSide(PreparationStep):
-    """A step that refuses images not of `side` x `side` pixels, the size of `title` images."""
+    """A step that refuses images not of `side` x `side` pixels, the size of `title` images, with a remedy."""
 
     title: str
     side: int
+    remedy: str = RESIZING
 
     def _apply(self, image: Any, resize: _Resize) -> Any:
         width, height = _find_size(image)
         if (width, height) != (self.side, self.side):
             sides = f"{self.side} x {self.side} pixels, not {width} x {height}"
-            raise ImageError(f"{self.title} images are {sides}; {RESIZING}")
+            raise ImageError(f"{self.title} images are {sides}; {self.remedy}")
         return image
 
 

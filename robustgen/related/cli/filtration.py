@@ -104,7 +104,7 @@ def _show_steps(summary: "FilterResult", output: str) -> None:
     if summary.failures:
         failed = format_count(len(summary.failures), "image")
         echo(f"{failed} unusable, listed in {format_path(f'{output}/errors.jsonl')}:", err=True)
-        echo_failures(summary.failures)
+        echo_failures(sorted(summary.failures.items()))
 
 
 def _accept(rule: "Rule", options: Filtering) -> None:

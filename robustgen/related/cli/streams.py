@@ -118,7 +118,7 @@ def _tell_of_others(source: "Source") -> None:
         echo(remark, err=True)
     if refused := source.refused():
         echo(f"{format_count(len(refused), 'image')} left out:", err=True)
-        echo_failures(refused)
+        echo_failures(sorted(refused.items()))
 
 
 @stream.command(cls=Command)
@@ -233,5 +233,5 @@ def measure(config: Config, measuring: AccuracyMeasuring, runtime: Runtime) -> N
         f"{done.made} accuracies of {format_count(done.images, 'image')} measured, "
         f"{done.kept} were there already, in {format_path(measuring.output)}"
     )
-    echo_failures(done.failures)
+    echo_failures(sorted(done.failures.items()))
     sys.exit(1 if done.failures else 0)

@@ -16,8 +16,9 @@ from robustgen.files.text_files import parse_object
 from robustgen.sets.sources.base import Items, map_keys
 
 _STAMPS: Final = "source-stamps"
-# So many images stand for all, if most files have other stamps: those of a copy, for instance.
-_COMPARED: Final = 64
+# Of more images, a few stand for all if most files have other stamps: those of a copy, for instance.
+_MOST_COMPARED: Final = 10_000
+_FEW: Final = 64
 # Ten million images have a gigabyte of names and stamps.
 _MOST_BYTES: Final = 1 << 30
 
@@ -60,8 +61,8 @@ def check_unchanged(
     held = _read_stamps(ledger) if known else {}
     other = [key for key in known if not stamps[key] or held.get(key) != stamps[key]]
     few = other
-    if len(other) > max(_COMPARED, len(known) / 2):
-        few = [other[len(other) * index // _COMPARED] for index in range(_COMPARED)]
+    if len(other) > max(_MOST_COMPARED, len(known) / 2):
+        few = [other[len(other) * index // _FEW] for index in range(_FEW)]
     if changed := _find_changed(source, few, identities):
         if len(few) < len(other):
             changed = _find_changed(source, other, identities)
@@ -71,7 +72,8 @@ def check_unchanged(
             f"{source.location}: {changed[0]!r} differs from the {source.medium.name} that "
             f"{ledger.root.location} was created from{more}. {START_OVER}"
         )
-    return keep_stamps(ledger, held, {key: stamps[key] for key in known})
+    # Those that were not compared wait for a later run.
+    return keep_stamps(ledger, held, {key: stamps[key] for key in few})
 
 
 def keep_stamps(ledger: Ledger, held: Mapping[str, str], stamps: Mapping[str, str]) -> dict[str, str]:

@@ -62,15 +62,17 @@ images = load_dataset("path/to/this/folder", "{}", split="test")
 _NO_EXAMPLE: Final = "NumPy reads these arrays; the library `datasets` does not."
 
 
-def write_card(manifest: Mapping[str, Any]) -> bytes:
+def write_card(manifest: Mapping[str, Any], licence: str = "") -> bytes:
     """Return the `README.md` of a set, with one config for each variant.
 
     Parameters
     ----------
     manifest : mapping
         The content of ``dataset.json``.
+    licence : str
+        Identifier of SPDX, address or name.
     """
-    head = ["---", "license: other"]
+    head = ["---", *_describe_licence(licence)]
     # Tables have no classes, and mirrored sets have annotations of their own.
     if "table" not in _format(manifest) and not has_mirror(manifest):
         subject = {"image": "image", "clip": "video"}[find_medium(manifest["title"]).name]
@@ -82,6 +84,18 @@ def write_card(manifest: Mapping[str, Any]) -> bytes:
         head += [f"- config_name: {config_name(variant)}", "  data_files:", "  - split: test"]
         head += [f"    path: [{paths}]", *_describe_labels(manifest)]
     return "\n".join([*head, "---", "", _body(manifest)]).encode("utf-8", "replace")
+
+
+def _describe_licence(licence: str) -> Iterator[str]:
+    """Yield the lines about a licence: hubs know Creative Commons' and those with an identifier of SPDX."""
+    terms = re.fullmatch(r"https?://creativecommons\.org/licenses/([a-z-]+)/([\d.]+)/?(deed\.\w+)?", licence)
+    known = f"cc-{terms[1]}-{terms[2]}" if terms else licence.lower()
+    if re.fullmatch(r"[a-z\d.+-]+", known):
+        yield f"license: {known}"
+        return
+    yield "license: other"
+    if licence:
+        yield f"license_{'link' if '://' in licence else 'name'}: {json.dumps(licence)}"
 
 
 def config_name(folder: str) -> str:

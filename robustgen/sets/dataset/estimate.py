@@ -9,10 +9,10 @@ import heapq
 import itertools
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from statistics import median
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from robustgen.errors import ImageError, MissingDependencyError, OutputError, Wr
 from robustgen.files.storage import Store
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging import video
+from robustgen.pixels.imaging.decode import Loss, find_loss
 from robustgen.pixels.imaging.frames import take_first
 from robustgen.pixels.imaging.geometry import centre_crop
 from robustgen.sets.dataset.outputs import name_output_in_errors
@@ -77,6 +78,8 @@ class Estimate:
         Free bytes of the file system of the output; None for servers.
     preset : PresetPrice or None
         Another preset of x264, if the set has videos and a comparison was asked for.
+    losses : mapping of str to Loss or None
+        What each image of the sample loses in 8 bits and three channels.
     """
 
     outputs: int
@@ -87,6 +90,7 @@ class Estimate:
     images: int
     free: int | None
     preset: PresetPrice | None = None
+    losses: Mapping[str, Loss | None] = field(default_factory=dict)
 
     @property
     def is_too_large(self) -> bool:
@@ -132,18 +136,18 @@ def estimate(plan: Plan, *, compare_presets: bool = False) -> Estimate:
     """
     keys = sorted(plan.keys, key=lambda key: rank(0, key))
     loading, starting, deadline = time.process_time(), 0.0, 0.0
-    costs, reasons = dict[str, _Cost](), list[str]()
+    costs, reasons, losses = dict[str, _Cost](), list[str](), dict[str, Loss | None]()
     with plan.store.open_scratch() as scratch:
         for key in keys:
             try:
                 if not costs:
                     # The first pass loads libraries, compiles loops, builds tables and creates folders.
                     before = time.process_time()
-                    _measure(plan, key, scratch)
+                    _measure(plan, key, scratch, losses)
                     starting = time.process_time() - before
                     deadline = time.process_time() + SECONDS
                 before = time.process_time()
-                costs[key] = _measure(plan, key, scratch)
+                costs[key] = _measure(plan, key, scratch, losses)
                 starting -= (time.process_time() - before) * (len(costs) == 1)
             except (WriteError, OutputError, MissingDependencyError):
                 raise
@@ -174,7 +178,9 @@ def estimate(plan: Plan, *, compare_presets: bool = False) -> Estimate:
     whole = images * (seconds + writing) * _find_largest_share(plan)
     whole += outputs * _FINISHING * is_separate
     free = plan.store.measure_free_space()
-    return Estimate(outputs, round(images * size), round(disk), whole, starting, len(costs), free, preset)
+    return Estimate(
+        outputs, round(images * size), round(disk), whole, starting, len(costs), free, preset, losses
+    )
 
 
 def _list_sizes(plan: Plan, keys: Sequence[str]) -> Iterator[int]:
@@ -198,7 +204,7 @@ def _price_preset(plan: Plan, key: str, cost: "_Cost") -> PresetPrice | None:
     other = "medium" if own == video.Encoding.preset else video.Encoding.preset
     changed = copy(plan.writer)
     changed.encoder = encoder.with_preset(other)
-    price = _measure(replace(plan, writer=changed), key, None)
+    price = _measure(replace(plan, writer=changed), key, None, {})
     return PresetPrice(own, other, price.seconds / cost.seconds, price.size / cost.size)
 
 
@@ -250,11 +256,13 @@ def _choose_variants(plan: Plan, part: Any) -> list[tuple[Variant, int]]:
     return [(levels[len(levels) // 2], len(levels)) for levels in groups]
 
 
-def _measure(plan: Plan, key: str, scratch: Store | None) -> _Cost:
-    """Return the cost of all variants of an image; files are written to `scratch`."""
+def _measure(plan: Plan, key: str, scratch: Store | None, losses: dict[str, Loss | None]) -> _Cost:
+    """Return the cost of all variants of an image; add its loss; files are written to `scratch`."""
     # Measure processor time, which other processes on this machine hardly affect; disks make a run wait.
     started, writing, shared = time.process_time(), list[float](), dict[str, Any]()
-    prepared = plan.recipe.prepare(plan.source.open(key))
+    loaded = plan.source.open(key)
+    losses[key] = find_loss(loaded)
+    prepared = plan.recipe.prepare(loaded)
     part, whole, factor = _take_part(plan, prepared)
     opening, making, size = time.process_time() - started, 0.0, 0
     for variant, count in _choose_variants(plan, part):

@@ -72,7 +72,9 @@ class SlurmArray(Launcher):
         try:
             done = subprocess.run(command, capture_output=True, text=True)
         except FileNotFoundError as error:
-            raise ConfigError("slurm: no sbatch on this machine; run on a login node") from error
+            raise ConfigError(
+                f"slurm: no sbatch here; run on a login node, or submit {script} there"
+            ) from error
         # With --wait, the status is that of the jobs, whose log files contain their errors.
         job = done.stdout.partition(";")[0].strip()
         if not job:

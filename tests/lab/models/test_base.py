@@ -108,6 +108,12 @@ def test_models_of_bytes_get_pixels_as_they_are(tmp_path, layout, order):
             robustgen.evaluate(model, source=source, **wrong, **keys, **FEW)
 
 
+def test_few_classes_of_a_model_of_many_name_the_flag(tmp_path):
+    model = put_linear(tmp_path / "m.onnx", np.zeros((1000, 3)), np.zeros(1000))
+    with pytest.raises(ConfigError, match="only_classes"):
+        robustgen.evaluate(model, source=put_flat(tmp_path / "s", COLOURS), **FEW)
+
+
 def test_the_order_is_recorded_only_if_it_is_unusual(tmp_path):
     usual = load_preprocessing((), {}, "imagenet")
     assert not {"channel_order", "outputs"} & {*usual.settings(), *usual.origins}

@@ -11,7 +11,7 @@ from PIL import Image, ImageEnhance
 
 import robustgen
 from robustgen import metrics
-from robustgen.errors import ArgumentError, MissingDependencyError
+from robustgen.errors import ArgumentError, ImageError, MissingDependencyError
 from robustgen.pixels.benchmarks.corruptions.medmnist_c import MEDMNIST_C
 from robustgen.pixels.benchmarks.registry import MEDMNIST
 from robustgen.pixels.imaging import specimen
@@ -30,6 +30,17 @@ def test_there_are_twelve_sets_and_eight_are_grey():
     for name in MEDMNIST:
         measured = metrics.alexnet_balanced_errors(name).keys() - {"clean"}
         assert {*MEDMNIST_C.names(name)} == {f"medmnist-c:{each}" for each in measured}
+
+
+@pytest.mark.parametrize(("name", "shape"), [("pathmnist", (64, 64, 3)), ("chestmnist", (64, 64))])
+def test_editions_resize_if_asked(name, shape):
+    small = np.zeros((28, 28, *shape[2:]), np.uint8)
+    with pytest.raises(ImageError, match=f"{name}@224"):
+        robustgen.prepare(small, name)
+    resized = robustgen.prepare(small, f"{name}@64")
+    assert resized.shape[:2] == (64, 64)
+    corrupted = robustgen.corrupt(resized, "medmnist-c:pixelate", 3, edition=f"{name}@64")
+    assert corrupted.shape == shape
 
 
 def test_grey_sets_stay_grey():

@@ -10,6 +10,7 @@ import pytest
 from robustgen.files.ledger import Ledger
 from robustgen.files.set_files import AnotherSetError
 from robustgen.files.storage import open_store
+from robustgen.sets.dataset import changes
 from robustgen.sets.dataset.changes import check_unchanged, keep_stamps, look_up
 from robustgen.sets.sources import files
 from robustgen.sets.sources.folder import ImageFolder
@@ -131,20 +132,31 @@ def opened(root, output):
     return source, Ledger(open_store(output)), identities, stamps
 
 
-def test_a_copy_is_judged_by_64_images(tmp_path, identified):
+def test_one_changed_image_among_many_touched_ones_is_found(tmp_path):
+    photos, out = put_many(tmp_path / "src", 200), tmp_path / "out"
+    make_c(photos, out, *ONE)
+    for file in photos.rglob("*.bmp"):
+        os.utime(file, ns=(1, 1))
+    put_photo(photos / "c" / "101.bmp", seed=8)
+    assert "c/101.bmp" in cli_error("make-c", "--source", photos, "--output", out, *ONE)
+
+
+def test_a_large_copy_is_judged_by_64_images_and_those_that_are_left(tmp_path, identified, monkeypatch):
+    monkeypatch.setattr(changes, "_MOST_COMPARED", 64)
     source, ledger, identities, stamps = opened(put_many(tmp_path / "src", 150), tmp_path / "out")
     identified.clear()
     check_unchanged(source, ledger, identities, stamps)
     assert len(identified) == len({*identified}) == 64
+    # Only these have other stamps then, and more than half of all do.
     check_unchanged(source, ledger, identities, stamps)
-    assert len(identified) == 64
-    # Half of them and fewer are all read.
-    other = {key: f"{stamp}!" if number < 70 else stamp for number, (key, stamp) in enumerate(stamps.items())}
-    check_unchanged(source, ledger, identities, other)
-    assert len(identified) == 64 + 70
+    assert len(identified) == len({*identified}) == 128
+    for _ in range(2):
+        check_unchanged(source, ledger, identities, stamps)
+        assert len(identified) == len({*identified}) == 150
 
 
-def test_all_are_read_if_one_of_the_64_differs(tmp_path, identified):
+def test_all_are_read_if_one_of_the_64_differs(tmp_path, identified, monkeypatch):
+    monkeypatch.setattr(changes, "_MOST_COMPARED", 64)
     source, ledger, identities, stamps = opened(put_many(tmp_path / "src", 150), tmp_path / "out")
     identified.clear()
     for key in ("c/000.bmp", "c/001.bmp", "c/149.bmp"):

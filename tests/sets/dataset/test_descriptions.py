@@ -232,6 +232,15 @@ def test_the_command_adds_what_only_the_user_knows(sets, tmp_path):
     content = json.loads((sets / "npy" / "croissant.json").read_text())
     assert (content["datePublished"], content["rai:dataBiases"]) == ("2026-01-02", "unknown")
     assert not findings(sets / "npy", status=0)
+    for licence, line in (
+        ("https://creativecommons.org/licenses/by-nc/4.0/", "license: cc-by-nc-4.0"),
+        ("Apache-2.0", "license: apache-2.0"),
+        ("https://example.org/terms", 'license_link: "https://example.org/terms"'),
+    ):
+        fields.write_text(f"license: {licence}\n")
+        cli("croissant", sets / "npy", "--rai", fields)
+        assert line in (sets / "npy" / "README.md").read_text().splitlines()
+    assert not findings(sets / "npy", status=0)
     fields.write_text("distribution: []\n")
     assert "distribution: cannot be set; choose from" in cli_error("croissant", sets / "npy", "--rai", fields)
 

@@ -89,7 +89,8 @@ def test_what_slurm_refuses_and_where_there_is_none(photos, tmp_path, sbatch, mo
     refused = submit(photos, tmp_path / "out", options="partition=nowhere", status=2)
     assert refused.stderr == "Error: slurm: sbatch: error: invalid partition specified: nowhere\n"
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "sbatch " in submit(photos, tmp_path / "out", status=2).stderr
+    lacking = submit(photos, tmp_path / "out", status=2).stderr
+    assert "sbatch " in lacking and f"{tmp_path}/out.slurm/array.sh" in lacking
 
 
 @pytest.mark.parametrize(
