@@ -62,5 +62,12 @@ def test_the_page_fits_every_width(browser, commands, tmp_path, width):
     assert browser.run("document.documentElement.scrollWidth <= innerWidth")
     bars = "[...document.querySelectorAll('.range i')].map((each) => each.getBoundingClientRect())"
     assert browser.run(f"{bars}.length") > 10
+    # Both corruptions are weather; each has a curve of boxes and one of masks where there are masks.
+    assert {*browser.run("[...document.querySelectorAll('h3')].map((each) => each.textContent)")} == {
+        "Weather"
+    }
+    names = browser.run("[...document.querySelectorAll('.panel figcaption')].map((each) => each.textContent)")
+    assert {*names} == {"fog", "snow"}
+    assert not re.search("NaN|Infinity|undefined", browser.run("document.body.innerText"))
     outside = "document.querySelectorAll('.range')[at].getBoundingClientRect().right + 1"
     assert not browser.run(f"{bars}.some((each, at) => each.right > {outside})")
