@@ -1,7 +1,6 @@
 """Recipes: the command of each row, tried on a stand-in of the set and opened by its usual loader."""
 
 import shlex
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -14,9 +13,7 @@ RECIPES = {row.name: row for row in list_recipes()}
 
 
 def open_coco(folder, annotations="annotations/instances_val2017.json", images="val2017"):
-    from pycocotools.coco import COCO
-
-    held = COCO(folder / annotations)
+    held = pytest.importorskip("pycocotools.coco").COCO(folder / annotations)
     return [images + "/" + held.imgs[held.anns[1]["image_id"]]["file_name"]]
 
 
@@ -97,10 +94,9 @@ def test_loaders_that_are_named_are_tried():
     assert named == {*LOADERS} and RECIPES.keys() == TREES.keys()
 
 
-@pytest.mark.skipif(not find_spec("datasets"), reason="the library datasets is missing")
+@pytest.mark.slow("imports datasets")
 def test_tables_are_opened_by_datasets(tmp_path, monkeypatch):
-    import datasets
-
+    datasets = pytest.importorskip("datasets")
     make(tmp_path, monkeypatch, "VQA in Parquet")
     files = [str(path) for path in (tmp_path / "out").glob("brightness/5/**/*.parquet")]
     (row,) = datasets.load_dataset("parquet", data_files=files, cache_dir=tmp_path / "cache")["train"]
