@@ -186,7 +186,8 @@ class TorchModel(Model):
             return found[0]
         if texts := self.text_inputs:
             raise ConfigError(explain_text(self.name, texts))
-        raise ConfigError(f"{self.name}: returns {listed}, not a tensor of logits: wrap it in one")
+        way = "wrap it in a module that returns only the logits"
+        raise ConfigError(f"{self.name}: returns {listed}, not a tensor of logits: {way}")
 
 
 def look_up_there(pixels: Any, tables: Any, layout: Axes) -> Any:

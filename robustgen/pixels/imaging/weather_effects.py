@@ -50,8 +50,8 @@ def draw_plasma(shape: tuple[int, int], decay: float, rng: Rng, side: int | None
     """
     side = side or 1 << (max(shape) - 1).bit_length()
     if side > _LARGEST:
-        size, most = f"{shape[1]} x {shape[0]}", _LARGEST
-        raise ImageError(f"{size} pixels need a fractal of {side * side * 4 / 1e9:.1f} GB: {most} at most")
+        size, memory = f"{shape[1]} x {shape[0]}", f"{side * side * 4 / 1e9:.1f} GB"
+        raise ImageError(f"{size} pixels need a fractal of {memory}; the longer side may have {_LARGEST}")
     first = min(side, _AT_ONCE)
     uniforms, lines = uniform(rng, 0, 1, (first * first - 1,)), np.empty((8, first + 1))
     field = np.empty(shape if first == side else (first, first))

@@ -206,7 +206,7 @@ def test_tables_are_read_by_the_published_names():
     table = ccc.read_table(arrays)
     assert set(table) == {("fog", "jpeg"), ("gaussian_noise", "fog")}
     for arrays, message in [
-        ({"fog_jpeg": np.eye(21)}, "'fog_jpeg' must be of the form"),
+        ({"fog_jpeg": np.eye(21)}, "'fog_jpeg' is not n1_"),
         ({"n1_fog_n2_jpeg": np.eye(20)}, r"must have the shape \(21, 21\), not \(20, 20\)"),
         ({"n1_fog_n2_jpeg": np.full((21, 21), np.nan)}, "must be from 0 to 100 %"),
         ({"n1_fog_n2_jpeg": "no"}, "contains no numbers"),

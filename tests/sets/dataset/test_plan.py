@@ -94,7 +94,7 @@ def test_arrays_of_images_of_different_sizes_are_refused_at_once(photos, tmp_pat
     for command in ("make-c", "make-p"):
         refusal = cli_error(command, *flags)
         assert refusal.startswith(
-            "format npy: 'cat/a.JPEG' is 40 x 36, 'dog/d.JPEG' is 33 x 50; all images must have one size"
+            "format npy: 'cat/a.JPEG' is 40 x 36, 'dog/d.JPEG' is 33 x 50: choose an edition with a size"
         )
     assert not (tmp_path / "out").exists()
 
