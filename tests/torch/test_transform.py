@@ -162,7 +162,7 @@ def test_wrong_choices_are_refused_at_once(torch, choices, error, message):
 def test_wrong_images_are_refused(torch, tv_tensors):
     image = planes(torch)
     for sample, error, message in (
-        ((image / 255,), ArgumentTypeError, r"uint8, not torch\.float32; put it before ToDtype"),
+        ((image / 255,), ArgumentTypeError, r"uint8 tensors, not torch\.float32; put it"),
         ((image.expand(1, 2, 3, 40, 50),), ArgumentError, r"or 1, H, W\), not \(1, 2, 3, 40, 50\)"),
         ((tv_tensors.Image(image), tv_tensors.Image(image[None])), ArgumentError, "or batches of one size"),
         ((PIXELS, 3), ArgumentTypeError, "the sample has no image"),
