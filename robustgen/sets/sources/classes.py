@@ -15,6 +15,8 @@ _NAMES_OF_IMAGENET: Final = "1acf7e1ce3ea84734a6a67d40d37f0c545457fa32f577976a23
 _AMBIGUOUS: Final = (134, 517, 638, 639)
 # In bytes.
 _MOST_OF_NAME: Final = 255
+# The Hub adds the class to the name of each image of ImageNet: ILSVRC2012_val_00000293_n01440764.JPEG.
+_OF_HUB: Final = re.compile(r"(?:(n\d{8})/)?(ILSVRC2012_val_\d{8}|n\d{8}_\d+)_(n\d{8})(\.\w+)")
 # With more digits, an integer is an identifier.
 _NUMBER: Final = re.compile(r"0|[1-9]\d{0,4}")
 
@@ -67,6 +69,20 @@ def is_folder_name(label: str) -> bool:
     """Return True if `label` is a safe name of a single folder."""
     is_short = 0 < len(label.encode("utf-8", "replace")) <= _MOST_OF_NAME
     return is_short and label.isprintable() and not label.startswith(".") and not set(label) & set("/\\")
+
+
+def original_key(name: str) -> str:
+    """Return the original key of an image of ImageNet that has a name of the Hub, or else its name."""
+    match = _OF_HUB.fullmatch(name)
+    return f"{match[3]}/{match[2]}{match[4]}" if match and match[1] in (None, match[3]) else name
+
+
+def list_hub_names(key: str) -> tuple[str, ...]:
+    """Return the names, in a class folder and without one, of which `original_key` makes another `key`."""
+    wnid, _, name = key.partition("/")
+    stem, dot, suffix = name.rpartition(".")
+    own = f"{stem}_{wnid}{dot}{suffix}"
+    return (f"{wnid}/{own}", own) if _OF_HUB.fullmatch(own) else ()
 
 
 def find_unlabelled(source: Items[Any], keys: Iterable[str], *, needed: bool = True) -> dict[str, str]:

@@ -26,6 +26,7 @@ from robustgen.sets.sources.base import (
     class_of,
     name_source_in_errors,
 )
+from robustgen.sets.sources.classes import list_hub_names, original_key
 from robustgen.sets.sources.files import EncodedSource, ListedItems, SourceListing
 from robustgen.sets.sources.labels import (
     METADATA,
@@ -283,9 +284,15 @@ class ImageFolder(FileSource):
         )
         return (tuple(splits), repeated[0]) if repeated else ((), "")
 
+    @cached_property
+    def _is_of_hub(self) -> bool:
+        """Return whether the first image has a name of the Hub, which adds its class."""
+        first = next((name for name, _ in self._tree.find(self._prefix) if is_image(name)), "")
+        return self._has_classes and original_key(first) != first
+
     def _scan(self) -> Iterator[Named]:
         for name, reason in self._tree.find(self._prefix):
-            yield name, name, reason
+            yield original_key(name) if self._is_of_hub else name, name, reason
 
     def _review(self, listing: SourceListing) -> None:
         """Leave out the images beside class folders, which have no class."""
@@ -320,7 +327,10 @@ class ImageFolder(FileSource):
 
     def _place(self, key: str) -> str:
         # Worker processes need no listing of a large folder.
-        return self._prefix + key
+        own, names = self._prefix + key, list_hub_names(key)
+        if not names or not self._is_of_hub or self._tree.has(own):
+            return own
+        return next(filter(self._tree.has, map(self._prefix.__add__, names)), own)
 
 
 class OneImage(FileSource):

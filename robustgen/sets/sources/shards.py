@@ -31,6 +31,7 @@ from robustgen.sets.sources.classes import (
     is_folder_name,
     list_numbers,
     name_folders,
+    original_key,
     sample_key,
     sample_name,
 )
@@ -314,7 +315,8 @@ def _name_samples(samples: SourceListing) -> SourceListing:
         elif recorded and classes and classes[name] not in recorded:
             listing.refused[sample.name] = f"label {classes[name]!r} is not in {CLASS_NAMES}"
         else:
-            key, unprintable = check_name(own if as_they_are else f"{classes[name]}/{own}", None)
+            whole = own if as_they_are else f"{classes[name]}/{own}"
+            key, unprintable = check_name(original_key(whole), None)
             listing.add(key, sample.place, unprintable)
     if not classes and not {class_of(key) for key in listing.places} <= {*names}:
         ordered = []
@@ -581,7 +583,7 @@ def _name_rows(found: Sequence[_Found], listing: SourceListing) -> SourceListing
         with listing.refuse_damaged(f"row {number}"):
             if types and label is None:
                 raise ValueError("has no label, but others have")
-            key = _name_row(own, _name_class(label, names))
+            key = original_key(_name_row(own, _name_class(label, names)))
             listing.add(key, each.place, None if each.place[-1] else "its row contains no bytes")
     listing.order_classes(names if types else (), are_numbers=not names and types == {int})
     return listing

@@ -468,3 +468,22 @@ def test_keys_of_sets_that_mirror_their_source_are_paths(tmp_path):
     put_all(tmp_path, "val/cat/0.png", "val/dog/1.png")
     keys = open_source(tmp_path, options=SourceOptions(classes=False)).keys()
     assert keys == ("val/cat/0.png", "val/dog/1.png")
+
+
+def test_images_of_imagenet_from_the_hub_have_the_keys_of_the_original(tmp_path: Path) -> None:
+    names = {"n01440764/ILSVRC2012_val_00000293.JPEG", "n01443537/ILSVRC2012_val_00000236.JPEG"}
+    for number, name in enumerate(sorted(names)):
+        wnid, stem = name.removesuffix(".JPEG").split("/")
+        for place in (f"original/{name}", f"hub/{stem}_{wnid}.JPEG", f"folders/{wnid}/{stem}_{wnid}.JPEG"):
+            put_photo(tmp_path / place, seed=number)
+    with tarfile.open(tmp_path / "hub.tar", "w") as archive:
+        archive.add(tmp_path / "hub", "")
+    original = open_source(tmp_path / "original")
+    for form in ("hub", "folders", "hub.tar"):
+        keys = open_source(tmp_path / form).keys()
+        # Workers have listed nothing.
+        assert keys == original.keys()
+        assert [*map(open_source(tmp_path / form).read_bytes, keys)] == [*map(original.read_bytes, keys)]
+        assert open_source(tmp_path / form).classes == original.classes
+        mirrored = open_source(tmp_path / form, options=SourceOptions(classes=False))
+        assert all("_n0" in key for key in mirrored.keys())  # noqa: SIM118
