@@ -3,7 +3,9 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import robustgen
 from robustgen.pixels.imaging.augmix import AugMix
@@ -82,6 +84,24 @@ def test_a_dry_run_makes_nothing(photos, tmp_path):
     output = make(photos, tmp_path / "out", "--dry-run", "--copies", 4, "--limit", 3).output
     assert "12 outputs, 4 of each image" in output
     assert not (tmp_path / "out").exists()
+
+
+def test_folders_of_maps_and_lists_are_named_as_by_make_c(tmp_path):
+    for place in range(3):
+        put_photo(tmp_path / f"set/images/{place}.png", seed=place)
+        Image.fromarray(np.eye(36, dtype=np.uint8) * place).save(
+            put_photo(tmp_path / f"set/masks/{place}.png")
+        )
+    (tmp_path / "list.txt").write_text("0.png 0\n1.png 1\n2.png 2\n")
+
+    def say(command, *flags):
+        run = (command, "--source", tmp_path / "set", "--dry-run", "--output", tmp_path / command, *flags)
+        return [line for line in cli(*run).stdout.splitlines() if "masks" in line or "column" in line]
+
+    pictures_alone = ("--subset", f"@{tmp_path / 'list.txt'}", "--set", "file_column=1")
+    assert "masks" in say("make-augmix")[0] and say("make-augmix") == say("make-c")
+    (tmp_path / "list.txt").write_text("images/0.png 0\nimages/1.png 1\nimages/2.png 2\n")
+    assert len(say("make-augmix", *pictures_alone)) == 1 + 4
 
 
 def test_choices_come_from_a_file_too(photos, tmp_path):

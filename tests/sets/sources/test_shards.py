@@ -142,6 +142,19 @@ def test_threads_read_a_row_group_once(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(groups) == 1
 
 
+def test_names_of_the_hub_give_the_keys_of_imagenet(tmp_path: Path) -> None:
+    name, wnid = "ILSVRC2012_val_00000293", "n01440764"
+    folder = put_photos(tmp_path / "photos", f"{wnid}/{name}.JPEG", "n01443537/n01443537_7.JPEG")
+    rows = [
+        ({"bytes": content, "path": f"{Path(key).stem}_{key[:9]}.JPEG"}, key[:9])
+        for key, content in files_of(folder).items()
+    ]
+    assert_alike(open_source(put_parquet(tmp_path / "a.parquet", rows, pa.string())), ImageFolder(folder))
+    # The class of another image is a part of the name.
+    other = open_source(put_parquet(tmp_path / "b.parquet", [(rows[0][0], "cat")], pa.string()))
+    assert other.keys() == (f"cat/{name}_{wnid}.JPEG",)
+
+
 def test_parquet_of_names_of_bytes_alone_and_without_labels(tmp_path: Path) -> None:
     folder = put_photos(tmp_path / "photos", "cat/a.png", "dog/b.jpg")
     files = files_of(folder)
