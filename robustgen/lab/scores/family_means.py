@@ -31,6 +31,7 @@ from robustgen.pixels.benchmarks.registry import (
     MEDMNIST,
     PERFORMANCE,
     SUPERCLASS_ACCURACY,
+    Family,
 )
 
 
@@ -90,11 +91,25 @@ def _group_by_family(
                 family.name,
                 family.title,
                 tuple(replace(each, group=family.name, replicates=replicates) for each in found),
-                {family.title: names},
+                _divide(family, names),
                 tuple(levels),
                 part,
                 tuple(notes),
             )
+
+
+def _divide(family: Family, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the corruptions of a family by category, with its title if there is one category alone."""
+    found = dict[str, list[str]]()
+    for name in names:
+        entry = family.find(name)
+        assert entry is not None
+        found.setdefault(f"{family.title}, {entry.category}", []).append(name)
+    return (
+        {title: tuple(own) for title, own in found.items()}
+        if len(found) > 1
+        else {family.title: tuple(names)}
+    )
 
 
 def _score_errors(names: Sequence[str], levels: Sequence[float], models: Sequence[ModelScores]) -> Score:
@@ -111,7 +126,7 @@ def _score_errors(names: Sequence[str], levels: Sequence[float], models: Sequenc
     means = tuple(fmean(row.values()) for row in values)
     title = "top-1 error in %, mean over severities, unnormalised"
     return Score(
-        *("mean_error", "Mean", Unit(), tuple(names), tuple(values), means, contribute),
+        *("mean_error", "Mean error", Unit(), tuple(names), tuple(values), means, contribute),
         title=title,
         symbol="Error",
     )

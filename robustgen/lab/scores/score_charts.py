@@ -103,12 +103,24 @@ def _choose_models(report: Scoreboard, names: Sequence[str], most: int) -> tuple
 # --- error against severity -----------------------------------------------------------------------
 
 
+# Curves of single corruptions in a panel, beside their mean.
+_MEMBERS: Final = MOST_LINES - 1
+
+
 class _Group(NamedTuple):
-    """Corruptions whose mean is a panel, and its severities."""
+    """Corruptions whose mean is a panel, its severities, and the corruptions with curves of their own."""
 
     title: str
     names: tuple[str, ...]
     levels: tuple[float, ...]
+    members: tuple[str, ...] = ()
+
+    def divide(self) -> "list[_Group]":
+        """Return the panels of a single model, in each of which all curves have their own colours."""
+        count = -(-len(self.names) // _MEMBERS)
+        parts = [self.names[at * _MEMBERS : (at + 1) * _MEMBERS] for at in range(count)]
+        titles = [f"{self.title} {at}/{count}" if count > 1 else self.title for at in range(1, count + 1)]
+        return [self._replace(title=t, members=part) for t, part in zip(titles, parts, strict=True)]
 
 
 def _list_groups(report: Scoreboard, models: Sequence[ModelScores]) -> list[_Group]:
@@ -141,11 +153,15 @@ def _plot_curves(report: Scoreboard, path: Path, width: float, chart: ChartConte
     models = [report.models[index] for index in indices]
     groups, names = _list_groups(report, models), [model.model for model in models]
     alone = len(models) == 1
+    if alone and width == WIDTHS["column"]:
+        _plot_means(report, path, width, indices[0], groups)
+        return
+    groups = [panel for group in groups for panel in group.divide()] if alone else groups
     rows, columns = count_panels(len(groups), width)
-    most = 1 + max(len(group.names) for group in groups)
+    most = 1 + max(len(group.members) for group in groups)
     height = measure_panels(len(groups), width, most if alone else 0)
     ticks = ["clean"] * (models[0].clean_error is not None)
-    label = "\n".join(["Top-1 error in %", *[_INTERVALS] * bool(report.replicates)])
+    label = "\n".join(["Top-1 error in %", *[("means " * alone) + _INTERVALS] * bool(report.replicates)])
 
     def draw(figure: Any) -> None:
         panels = [*figure.subplots(rows, columns, sharey=True, squeeze=False).flat]
@@ -154,20 +170,39 @@ def _plot_curves(report: Scoreboard, path: Path, width: float, chart: ChartConte
         for at, (axes, group) in enumerate(zip(panels, groups, strict=False)):
             lines = [_measure_curve(report, index, group.names, group.levels) for index in indices]
             if alone:
-                members = [_measure_curve(report, indices[0], [name], group.levels) for name in group.names]
+                members = [_measure_curve(report, indices[0], [name], group.levels) for name in group.members]
                 lines += [[Point(point.value) for point in points] for points in members]
             handles = draw_lines(axes, lines)
             marks = [*ticks, *(f"{level:g}" for level in group.levels)]
             axes.set_xticks(range(len(marks)), marks)
             axes.set(title=group.title, xlabel="Severity", ylabel=label if at % columns == 0 else "")
             if alone:
-                list_below(axes, handles, ["mean", *map(_shorten_name, group.names)])
+                list_below(axes, handles, ["mean", *map(_shorten_name, group.members)])
         # The panels share an axis, whose upper end is found only before it is set for any of them.
         panels[0].set_ylim(bottom=0)
         if not alone:
             add_legend(figure, handles, names, chart.sentence)
 
     draw_chart(path, (width, height + (0 if alone else arrange_legend(names, width)[2])), draw)
+
+
+def _plot_means(report: Scoreboard, path: Path, width: float, index: int, groups: Sequence[_Group]) -> None:
+    """Draw the means of all groups in one panel: a column has no room for the legends of all corruptions."""
+    groups = [group for group in groups if group.levels == groups[0].levels]
+    titles = [group.title for group in groups]
+    clean = ["clean"] * (report.models[index].clean_error is not None)
+    marks = [*clean, *(f"{level:g}" for level in groups[0].levels)]
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        handles = draw_lines(axes, [_measure_curve(report, index, own.names, own.levels) for own in groups])
+        axes.set_xticks(range(len(marks)), marks)
+        label = "\n".join(["Mean top-1 error in %", *[_INTERVALS] * bool(report.replicates)])
+        axes.set(xlabel="Severity", ylabel=label, title=report.models[index].model)
+        axes.set_ylim(bottom=0)
+        add_legend(figure, handles, titles)
+
+    draw_chart(path, (width, measure_panels(1, width) + arrange_legend(titles, width)[2]), draw)
 
 
 def _shorten_name(name: str) -> str:

@@ -9,22 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.display.charts import COLOURS, DASHES
-from robustgen.display.html import check_page_path, render_page
+from robustgen.display.html import check_page_path, embed_picture, render_page
 from robustgen.display.sheets import fit_picture
-from robustgen.display.text import format_count
+from robustgen.display.text import escape, format_count, format_name
 from robustgen.files.storage import is_url, open_store, save
 from robustgen.lab.evaluation.predictions import PredictionFile, Predictions, open_predictions, prefix_errors
 from robustgen.lab.scores.gates import NO_EVIDENCE, Evidence
-from robustgen.lab.scores.intervals import Score
+from robustgen.lab.scores.intervals import SIGNIFICANT, PublishedScore, Score
 from robustgen.lab.scores.measures import describe_differences, read_models
 from robustgen.lab.scores.results import FILES_AHEAD, ModelScores, flip_curves
 from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.lab.scores.scoring import PictureSet
-from robustgen.lab.scores.text_forms import head_of, list_group_tables
 from robustgen.metrics import brier_scores, rms_calibration_error, softmax
 from robustgen.metrics.classification import Floats
 from robustgen.metrics.corruption_errors import ERROR
-from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, Variant, parse_variant
+from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, IMAGENET_C, Variant, parse_variant
 from robustgen.pixels.imaging.arrays import Rgb
 
 # --- calibration ----------------------------------------------------------------------------------
@@ -188,7 +187,7 @@ def find_first_flips(model: ModelScores, count: int) -> Iterator[tuple[int, str]
     for image in [index for index in order.tolist() if not clean[index]][:count]:
         if (lowest := first[:, image]).min() < levels:
             name = names[int(lowest.argmin())]
-            yield image, f"{name}/{model.levels[int(lowest.min())]:g}"
+            yield image, IMAGENET_C.variant(name, model.levels[int(lowest.min())]).folder
 
 
 def find_lone_successes(models: Sequence[ModelScores], count: int) -> Iterator[tuple[int, int, str]]:
@@ -222,6 +221,66 @@ def _show(dataset: PictureSet, key: str, folder: str, model: ModelScores) -> Exh
 
 def _read_picture(dataset: PictureSet, variant: Variant, key: str) -> Rgb:
     return fit_picture(dataset.load(variant, key), _CELL)
+
+
+# --- failures -------------------------------------------------------------------------------------
+
+_NAMED, _PICTURED, _CONFUSED = 12, 6, 5
+"""Numbers of images and of pairs of classes that the page tells of each variant."""
+_THUMB: Final = 96
+
+
+def describe_failures(predictions: Predictions, model: ModelScores) -> dict[str, Any]:
+    """Return for each variant which images are classified wrongly, and which classes are confused.
+
+    Images are their places among sorted keys; those that are right when clean come first.
+    """
+    confused = predictions.store.map(_confuse, predictions.files.values(), FILES_AHEAD)
+    pairs = dict(zip(predictions.files, confused, strict=True))
+    clean = np.asarray(model.mistakes.get(CLEAN, np.zeros(model.count)), bool)
+    found = {}
+    for folder, each in model.mistakes.items():
+        wrong = np.asarray(each, bool)
+        images = [*np.flatnonzero(wrong & ~clean), *np.flatnonzero(wrong & clean)][:_NAMED]
+        found[folder] = {
+            "count": int(wrong.sum()),
+            "images": [int(image) for image in images],
+            "confused": pairs.get(folder, []),
+        }
+    return found
+
+
+def _confuse(file: PredictionFile) -> list[list[int]]:
+    """Return the most frequent mistakes: true class, predicted class, number of images."""
+    best = np.concatenate([rows[:, 0] for rows in file.best(1)])
+    assert file.labels is not None
+    wrong = best != file.labels
+    pairs, counts = np.unique(np.stack([file.labels, best], axis=1)[wrong], axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:_CONFUSED]
+    return [[*pairs[place].tolist(), int(counts[place])] for place in order]
+
+
+def _name_classes(predictions: Predictions) -> dict[int, str]:
+    """Return the folders of classes in the keys, by class; empty if keys have none."""
+    file = next(iter(predictions.files.values()))
+    assert file.labels is not None
+    folders = {
+        (int(label), key.rpartition("/")[0]) for key, label in zip(file.keys, file.labels, strict=True)
+    }
+    named = dict(folders)
+    return named if len(named) == len(folders) and all(named.values()) else {}
+
+
+def _read_thumbs(dataset: PictureSet, keys: Sequence[str], found: Mapping[str, Any]) -> dict[str, str]:
+    """Return small pictures of the first images of each variant, by its folder and the place of the image."""
+    thumbs = {}
+    for folder, each in found.items():
+        variant = parse_variant(folder, "c")
+        for image in each["images"][:_PICTURED] if variant in dataset.variants else ():
+            picture = dataset.load(variant, keys[image])
+            still = picture[len(picture) // 2] if picture.ndim == 4 else picture
+            thumbs[f"{folder} {image}"] = str(embed_picture(fit_picture(still, _THUMB), 70))
+    return thumbs
 
 
 # --- page -----------------------------------------------------------------------------------------
@@ -265,12 +324,21 @@ def write_page(
     for folder, model, entry in zip(folders, report.models, data["models"], strict=False):
         opened = open_predictions(folder)
         if report.kind == "c":
+            entry["failures"] = describe_failures(opened, model)
             entry["calibration"] = describe_calibration(read_calibration(opened))
         else:
             entry["curves"] = {
                 name: _shorten(each) for name, each in flip_curves(opened, report.difficulty).items()
             }
         assert model.model == entry["name"]
+    data |= {"thumbs": {}, "classes": {}, "keys": {}}
+    if folders and report.kind == "c":
+        opened = open_predictions(folders[0])
+        shown = [entry["failures"] for entry in data["models"] if "failures" in entry]
+        places = sorted({image for each in shown for own in each.values() for image in own["images"]})
+        data |= {"classes": _name_classes(opened), "keys": {place: opened.keys[place] for place in places}}
+        if dataset:
+            data["thumbs"] = _read_thumbs(dataset, opened.keys, shown[report.leading.rank()[0]])
     gallery = None
     if dataset and report.kind == "c":
         ranked = [report.models[index] for index in report.leading.rank()]
@@ -280,13 +348,14 @@ def write_page(
     every = [note for note in (*report.inputs, *report.notes) if note not in sources]
     notes = _name_models(report, folders, every)
     context = {
+        "heading": _name_page(report),
         "lead": _lead(report),
+        "conclusion": _conclude(report),
         "warnings": [note for note in notes if note.startswith("warning")],
         "notes": [note for note in notes if not note.startswith("warning")],
         "colours": COLOURS,
         # In widths of the line, which is two pixels wide.
         "dashes": [" ".join(f"{2 * length:g}" for length in dashes) for dashes in DASHES],
-        "families": [t for group in report.groups if group.name for t in list_group_tables(report, group)],
         "intervals": report.replicates,
         "conditions": evidence.list_tables(),
     }
@@ -310,84 +379,194 @@ def _lead(report: Scoreboard) -> str:
     return f"{format_count(len(report.models), 'model')} on {titles}, {count}{base}"
 
 
+def _name_page(report: Scoreboard) -> str:
+    """Return the heading of the page: the benchmark, or its families, and the data set."""
+    first, *others = (group.title for group in report.groups)
+    if others:
+        first += f" and {others[0] if len(others) == 1 else format_count(len(others), 'other set')}"
+    named = report.settings.get("dataset")
+    return f"{first}{f' of {escape(named)}' if named else ''}: scores"
+
+
+_BARS: Final = 5
+"""Number of operations in the chart beside the conclusion."""
+
+
+def _conclude(report: Scoreboard) -> dict[str, Any] | None:
+    """Return a sentence on the best model, and the operations on which it is worst."""
+    score = report.leading
+    best = score.rank()[0]
+    values = score.values[best]
+    if score.means[best] is None or not values:
+        return None
+    model, cell = report.models[best].model, score.cell(best)
+    ends = f" [{', '.join(cell.format_ends())}]" * bool(cell.interval)
+    names = [name for name in values if name in score.names]
+    worst = sorted(names, key=lambda name: score.unit.sense * values[name])
+    text = f"{model}: {score.head} {cell.format_value('')}{ends}"
+    if (count := len(report.models)) > 1:
+        alike = sum(chance >= SIGNIFICANT for chance in score.chances[best]) - 1 if score.can_compare else 0
+        text += f", best of {count}" + f" (not told apart from {format_count(alike, 'other')})" * (alike > 0)
+    most = max(abs(values[name]) for name in names) or 1
+    bars = [
+        (
+            format_name(name.rpartition(":")[2]),
+            score.cell(best, name).format_value(""),
+            abs(values[name]) / most,
+        )
+        for name in worst[:_BARS]
+    ]
+    caption = f"Weakest {report.benchmark.operation}s: {score.symbol}"
+    return {"text": f"{text}; weakest: {bars[0][0]}.", "caption": caption, "bars": bars}
+
+
 # --- data ----------------------------------------------------------------------------------------
 
 
 def collect_data(report: Scoreboard) -> dict[str, Any]:
     """Return all scores on the page, for JSON."""
-    names = list(dict.fromkeys(name for score in report.measures for name in report.names(score)))
-    there = {name for score in report.measures for row in score.values for name in row}
-    names = [name for name in names if name in there]
-    categories = {name: key for key, own in report.benchmark.categories.items() for name in own}
-    models = [_describe_model(report, index, names) for index in range(len(report.models))]
-    compared = [score for score in report.measures if score.can_compare]
+    rows = _list_operations(report)
+    names = [str(each["name"]) for each in rows]
+    own = report.groups[0]
+    scores = [
+        *(report.measures if not own.name else own.scores),
+        *(s for g in report.groups[1:] for s in g.scores),
+    ]
+    compared = [score for score in scores if score.can_compare]
+    places = {group.name: place for place, group in enumerate(report.groups)}
+    models = [_describe_model(report, scores, index, rows) for index in range(len(report.models))]
+    published = [*_list_published(report, scores, names)]
     return {
         "kind": report.kind,
         "title": report.benchmark.title,
         "baseline": report.baseline.name if report.baseline else None,
         "images": report.count,
-        "levels": [*report.models[0].levels],
-        "operations": [
-            {"name": name, "head": head_of(name), "category": categories.get(name, "in no mean")}
-            for name in names
-        ],
+        "groups": [{"title": group.title, "levels": [*group.levels]} for group in report.groups],
+        "operations": rows,
         "measures": [
-            {"key": score.key, "title": score.title, "mean": score.head, "over": len(score.names)}
-            | {**score.unit._asdict(), "normalised": bool(score.base)}
-            for score in report.measures
+            {"key": score.full_key, "title": score.title, "mean": score.head, "base": score.base}
+            | {"averages": score.has_mean, "values": any(score.values), "group": places[score.group]}
+            | score.unit._asdict()
+            for score in scores
         ],
-        "models": models + [_describe_published(report, at, names) for at in range(len(report.published))],
+        "models": [*models, *published],
+        "facts": [["source", "Source"]] if published else [],
+        "reference": _choose_reference(report),
         "sources": describe_differences(report.published, report.kind, report.count, report.origin),
-        "pairs": {score.key: _shorten(score.pairs.tolist()) for score in compared},
-        "chances": {score.key: _shorten(score.chances) for score in compared},
+        "pairs": {score.full_key: _shorten(score.pairs.tolist()) for score in compared},
+        "chances": {score.full_key: _shorten(score.chances) for score in compared},
         "tooFew": report.has_too_few,
-        "gain": {score.key: _describe_gain(score, names) for score in compared if len(report.models) == 2},
+        "gain": {s.full_key: _describe_gain(s, names) for s in compared if len(report.models) == 2},
         "line": _fit_line(report),
     }
 
 
-def _describe_model(report: Scoreboard, index: int, names: Sequence[str]) -> dict[str, Any]:
+def _list_operations(report: Scoreboard) -> list[dict[str, Any]]:
+    """Return the operations that some model has, with their category and the place of their group."""
+    own = report.benchmark.categories.items() if not report.groups[0].name else ()
+    panels = [(0, title, names) for title, names in own]
+    panels += [
+        (place, title, names)
+        for place, group in enumerate(report.groups)
+        if group.name
+        for title, names in group.panels.items()
+    ]
+    there = {name for score in report.measures for row in score.values for name in row}
+    there |= {name for group in report.groups for row in group.scores[0].values for name in row}
+    known = {name: (place, title) for place, title, names in panels for name in names if name in there}
+    rest = [name for score in report.measures for name in report.names(score) if name in there - known.keys()]
+    return [
+        {"name": name, "label": name.rpartition(":")[2], "category": title, "group": place}
+        | {"folder": IMAGENET_C.variant(name, 1).folder.partition("/")[0]}
+        for name, (place, title) in (known | dict.fromkeys(rest, (0, "in no mean"))).items()
+    ]
+
+
+def _choose_reference(report: Scoreboard) -> str:
+    """Return the model that others are compared with: the baseline, one of such a name, or the best."""
+    names = [model.model for model in report.models]
+    told = [name for name in names if report.baseline and name == report.baseline.name]
+    told += [name for name in names if "baseline" in name.lower()]
+    return (told or [names[report.leading.rank()[0]]])[0]
+
+
+def _describe_model(
+    report: Scoreboard, scores: Sequence[Score], index: int, rows: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     model = report.models[index]
     measures = {
-        score.key: {
+        score.full_key: {
             "mean": score.means[index],
             "interval": score.interval(index),
-            "values": [score.value(index, name) for name in names],
-            "intervals": [score.interval(index, name) for name in names],
+            "values": [score.value(index, row["name"]) for row in rows],
+            "intervals": [score.interval(index, row["name"]) for row in rows],
         }
-        for score in report.measures
+        for score in scores
     }
+    errors = []
+    for row in rows:
+        found, levels = model.severities.get(row["name"], {}), report.groups[row["group"]].levels
+        errors.append([found[level] for level in levels] if found.keys() >= {*levels} else None)
     described = {
         "name": model.model,
+        "about": {"source": "yours"},
         "clean": model.clean_error,
         "cleanInterval": report.clean.interval(index),
         "measures": measures,
-        "errors": [model.errors.get(name) for name in names] if report.kind == "c" else None,
+        "errors": errors if report.kind == "c" else None,
     }
     return {key: _shorten(each) for key, each in described.items()}
 
 
-def _describe_published(report: Scoreboard, place: int, names: Sequence[str]) -> dict[str, Any]:
-    model = report.published[place]
-    measures = {
-        score.key: {
-            "mean": _shorten(score.published[place].mean),
-            "interval": None,
-            "values": [_shorten(score.published[place].values.get(name)) for name in names],
-            "intervals": [None] * len(names),
-        }
-        for score in report.measures
-    }
-    errors = model.content.get("errors", {})
-    lists = [errors[name] if isinstance(errors.get(name), list) else None for name in names]
+def _list_published(
+    report: Scoreboard, scores: Sequence[Score], names: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """Yield published models: the benchmark's, and those of other families."""
+    own = [score for score in scores if not score.group]
+    for place, each in enumerate(report.published):
+        errors = each.content.get("errors", {})
+        lists = [errors[name] if isinstance(errors.get(name), list) else None for name in names]
+        source = each.table.title.removeprefix("ImageNet-C and ImageNet-P, ").partition(",")[0]
+        known = {score.full_key: score.published[place] for score in own}
+        more = {"clean": each.clean_error, "errors": lists} if report.kind == "c" else {}
+        name = each.model.removesuffix(" (RobustBench)")
+        yield _describe_published(report, scores, names, name, source, known, **more)
+    for group in (group for group in report.groups if group.name):
+        found = dict[str, dict[str, PublishedScore]]()
+        for score in (each for each in group.scores if report.compares or not each.on_demand):
+            for printed in score.published:
+                found.setdefault(printed.model, {})[score.full_key] = printed
+        for name, values in found.items():
+            yield _describe_published(report, scores, names, name, group.title, values)
+
+
+def _describe_published(
+    report: Scoreboard,
+    scores: Sequence[Score],
+    names: Sequence[str],
+    name: str,
+    source: str,
+    known: Mapping[str, PublishedScore],
+    **more: Any,
+) -> dict[str, Any]:
+    found = [(score.full_key, known.get(score.full_key, PublishedScore(name, None))) for score in scores]
     return {
-        "name": model.model,
-        "published": model.table.title,
-        "clean": model.clean_error if report.kind == "c" else None,
+        "name": f"{name} (published)" if name in [each.model for each in report.models] else name,
+        "published": True,
+        "about": {"source": source},
+        "clean": None,
         "cleanInterval": None,
-        "measures": measures,
-        "errors": lists if report.kind == "c" else None,
-    }
+        "measures": {
+            key: {
+                "mean": _shorten(each.mean),
+                "interval": None,
+                "values": [_shorten(each.values.get(name)) for name in names],
+                "intervals": [None] * len(names),
+            }
+            for key, each in found
+        },
+        "errors": None,
+    } | more
 
 
 def _describe_gain(score: Score, names: Sequence[str]) -> list[Any]:
@@ -398,9 +577,11 @@ def _describe_gain(score: Score, names: Sequence[str]) -> list[Any]:
 
 def _fit_line(report: Scoreboard) -> dict[str, Any] | None:
     """Return the line of mean error against clean error, fitted to these models, or to published ones."""
-    score = next((each for each in report.measures if each.key == ERROR.key and each.names), None)
-    if score is None:
+    found = [each for each in report.measures if each.key == ERROR.key and each.names]
+    found += [group.scores[0] for group in report.groups if group.name]
+    if not found:
         return None
+    score = found[0]
     points = [*zip(report.clean.means, score.means, strict=True)]
     source = f"these {len(points)} models"
     if len(points) < _FEWEST_FOR_LINE and report.baseline and score.names == report.benchmark.common:

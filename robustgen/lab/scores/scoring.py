@@ -396,7 +396,7 @@ def _say_averaged(opened: Sequence[Predictions], notes: list[str]) -> None:
     """Add a note on the ten perturbations in the means of a CIFAR set, which others choose differently."""
     first = opened[0]
     edition = str(first.settings.get("edition") or "")
-    if first.kind == "p" and (edition.startswith("cifar") or first.classes in (10, 100)):
+    if first.kind == "p" and edition.startswith("cifar"):
         ten = ", ".join(COMMON_PERTURBATIONS)
         notes.append(f"means are over {ten}; the published cifar-p-eval has spatter instead of snow")
 

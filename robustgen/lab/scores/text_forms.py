@@ -79,30 +79,23 @@ def list_tables(report: Scoreboard, summary: bool = False, columns: Sequence[str
     With `columns`, yield one table with these columns.
     """
     for group in report.groups:
-        yield from list_group_tables(report, group, summary, columns)
-
-
-def list_group_tables(
-    report: Scoreboard, group: ScoreGroup, summary: bool = False, columns: Sequence[str] = ()
-) -> Iterator[Table]:
-    """Yield the tables of the benchmark's scores, or of those of another family; see `list_tables`."""
-    first = group.scores[0]
-    if columns and not group.name:
-        yield _tabulate_columns(report, group, columns)
-    elif summary or columns:
-        if first.has_mean:
-            yield _tabulate_means(report, group)
+        first = group.scores[0]
+        if columns and not group.name:
+            yield _tabulate_columns(report, group, columns)
+        elif summary or columns:
+            if first.has_mean:
+                yield _tabulate_means(report, group)
+            if not columns:
+                yield _tabulate_operations(report, group)
+        elif group.name:
+            yield _tabulate_models(report, first.title, group.scores, first, [group.panels])
+        else:
+            for score in group.scores:
+                names = [report.benchmark.categories, {"In no mean": _list_others(report, score)}]
+                yield _tabulate_models(report, f"{score.title}{group.lacking}", [score], score, names)
         if not columns:
-            yield _tabulate_operations(report, group)
-    elif group.name:
-        yield _tabulate_models(report, first.title, group.scores, first, [group.panels])
-    else:
-        for score in group.scores:
-            names = [report.benchmark.categories, {"In no mean": _list_others(report, score)}]
-            yield _tabulate_models(report, f"{score.title}{group.lacking}", [score], score, names)
-    if not columns:
-        yield from _tabulate_differences(report, group)
-    yield from _tabulate_published(report, group)
+            yield from _tabulate_differences(report, group)
+        yield from _tabulate_published(report, group)
 
 
 def _tabulate_models(
@@ -115,7 +108,8 @@ def _tabulate_models(
     """Return a row for each model: clean error and `means`, if any, and the values of `detail`."""
     leads = [*[report.clean] * (report.clean.has_mean and len(means) > 0), *means]
     heads = ["Model", *(score.head for score in leads)]
-    names = [(name, title) for each in panels for title, own in each.items() for name in own]
+    there = {name for row in (detail.values if detail else ()) for name in row}
+    names = [(n, title) for each in panels for title, own in each.items() for n in own if n in there]
     rows = [
         [model.model, *(score.cell(index) for score in leads)]
         # Tables of the papers would be too wide with the intervals of all values.

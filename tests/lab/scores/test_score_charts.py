@@ -185,14 +185,32 @@ def test_other_families_have_panels_and_rows(drawn):
     names = robustgen.FAMILIES["c-bar"].names()
     report = report_of("a", "b", images=60, corruptions=names)
     figure, _ = drawn(report)
-    assert [axes.get_title() for axes in figure.axes] == ["ImageNet-C-bar"]
+    titles = [axes.get_title() for axes in figure.axes if axes.get_visible()]
+    assert len(titles) > 1 and all(title.startswith("ImageNet-C-bar, ") for title in titles)
     assert len(figure.axes[0].containers[0].lines[0].get_ydata()) == 6
     figure, _ = drawn(report, chart="dots")
     rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert rows[0] == "Mean" and len(rows) == 11 and "sparkles" in rows
+    assert rows[0] == "Mean error" and len(rows) == 11 and "sparkles" in rows
     both = report_of("a", "b", images=60, corruptions=(*IMAGENET_C.common, *names))
-    assert len([axes for axes in drawn(both)[0].axes if axes.get_visible()]) == 5
+    assert len([axes for axes in drawn(both)[0].axes if axes.get_visible()]) == 4 + len(titles)
     assert len(drawn(both, chart="dots")[0].axes) == 2
+
+
+def test_the_panels_of_one_model_repeat_no_colour(drawn):
+    names = robustgen.FAMILIES["medmnist-c"].names()
+    figure, _ = drawn(report_of("a", images=60, corruptions=names))
+    panels = [axes for axes in figure.axes if axes.get_visible()]
+    for axes in panels:
+        colours = [each.lines[0].get_color() for each in axes.containers]
+        assert len(colours) == len({*colours}) > 1
+    assert sum(len(axes.containers) - 1 for axes in panels) == len(names)
+
+
+def test_a_column_of_one_model_is_one_panel_with_intervals(drawn):
+    figure, _ = drawn(report_of("a", images=60), chart_width="column")
+    (axes,) = figure.axes
+    assert len(axes.containers) == 4 and all(each.has_yerr for each in axes.containers)
+    assert figure.get_figheight() < 4
 
 
 def test_files_have_the_width_of_a_column_or_a_page(tmp_path):

@@ -16,6 +16,7 @@ from robustgen.lab.scores.score_page import find_first_flips, find_lone_successe
 from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.lab.scores.scoring import choose_published
 from robustgen.metrics import brier_score, rms_calibration_error, softmax
+from robustgen.pixels.benchmarks.corruptions import FAMILIES
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 from robustgen.sets.dataset.opening import open_set
 from tests.browser import NO_BROWSER
@@ -218,7 +219,12 @@ def test_published_models_lie_in_the_page(browser, tmp_path):
     assert sum("published" in model for model in data["models"]) == 18
     assert data["line"]["source"] == "the 12 models of RobustBench's table (its 5000 images)"
     browser.open(tmp_path / "page.html")
-    assert len(browser.run(ROWS)) == 19 and browser.run("document.querySelectorAll('.tag').length") == 18
+    assert len(browser.run(ROWS)) == 19
+    sources = browser.run("[...document.querySelectorAll('td.fact')].map((each) => each.textContent)")
+    assert [sources.count(each) for each in ("yours", "ICLR 2019", "RobustBench")] == [1, 6, 11]
+    # The axis covers them all.
+    assert browser.run("document.querySelectorAll('#means .span').length") == 19
+    assert browser.run("document.querySelector('#means-note').textContent").startswith("19 of 19 models")
     assert "effective robustness" in browser.run("document.getElementById('scatter-note').textContent")
     assert browser.run("document.querySelectorAll('#sources li').length") == 4
     # Each line stands once, and folders are hidden.
@@ -248,7 +254,7 @@ OVERLAPS = """(() => {
   const pairs = boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) => !apart(a, b)));
   return `${boxes.length} labels, ${pairs.length} overlaps`;
 })()"""
-# Lines of a name of a model that end in the middle of a word.
+# Lines of a name of a model that end in the middle of a word, and not before a capital.
 BROKEN = """[...document.querySelectorAll('td.name bdi')].flatMap((cell) => {
   const lines = new Map();
   for (const node of cell.childNodes) for (let at = 0; at < (node.length ?? 0); at++) {
@@ -257,7 +263,8 @@ BROKEN = """[...document.querySelectorAll('td.name bdi')].flatMap((cell) => {
     const top = Math.round(range.getBoundingClientRect().top);
     lines.set(top, (lines.get(top) ?? "") + node.data[at]);
   }
-  return [...lines.values()].slice(0, -1).filter((line) => !/[ _./-]$/.test(line));
+  const all = [...lines.values()];
+  return all.filter((line, at) => all[at + 1] && !/[ _./-]$/.test(line) && !/^[A-Z]/.test(all[at + 1]));
 })"""
 
 
@@ -289,6 +296,100 @@ def test_only_corruptions_with_the_chosen_value_have_columns(browser, tmp_path):
     choose = "(() => { const box = document.getElementById('heat-measure'); box.value = 'error';"
     browser.run(f"{choose} box.dispatchEvent(new Event('change')); }})()")
     assert "fog" in browser.run(heads) and "sparkles" in " ".join(browser.run(heads))
+
+
+def score_variants(models, names, settings=None, levels=IMAGENET_C.levels, images=60):
+    """Scores of models on other corruptions, at some severities."""
+    rng, found = np.random.default_rng(0), []
+    draws = {IMAGENET_C.variant(n, level).folder: rng.random(images) for n in names for level in levels}
+    draws["clean"] = rng.random(images)
+    for place in range(models):
+        mistakes = {folder: each < 0.2 + place / 20 for folder, each in draws.items()}
+        more = {"settings": settings or {}, "labels": np.arange(images) % 9}
+        found.append(ModelScores(f"net{place}", "c", images, (), mistakes=mistakes, **more))
+    return [replace(each, levels=(1,)) for each in found] if len(levels) == 1 else found
+
+
+STRANGE = """(() => {
+  const words = /NaN|Infinity|undefined|\\[object/;
+  const all = [...document.querySelectorAll("*")];
+  const marks = all.flatMap((each) => [...each.attributes]).map((own) => own.value);
+  const wide = document.documentElement.scrollWidth > innerWidth ? ["too wide"] : [];
+  const outside = [...document.querySelectorAll("svg")].flatMap((drawn) => {
+    const box = (each) => each.getBoundingClientRect(), edge = box(drawn);
+    const is_out = (each) => each.width && (each.left < edge.left - 1 || each.right > edge.right + 1);
+    return [...drawn.querySelectorAll("text")].filter((each) => is_out(box(each))).map((a) => a.textContent);
+  });
+  return [...[document.body.innerText, ...marks].filter((each) => words.test(each)), ...wide, ...outside];
+})()"""
+SETS = {
+    "c-bar": (FAMILIES["c-bar"].names(224), {}, IMAGENET_C.levels),
+    "both": ([*IMAGENET_C.common, *FAMILIES["c-bar"].names(224)], {}, IMAGENET_C.levels),
+    "medmnist-c": (FAMILIES["medmnist-c"].names("pathmnist"), {"edition": "pathmnist"}, IMAGENET_C.levels),
+    "mnist-c": (FAMILIES["mnist-c"].names(), {}, [1]),
+    "clips": (FAMILIES["video-c"].names(), {"title": "ImageNet-C for clips"}, IMAGENET_C.levels),
+}
+
+
+@NO_BROWSER
+@pytest.mark.parametrize("name", SETS)
+def test_every_family_has_its_mean_direction_ranking_and_groups(browser, tmp_path, name):
+    names, settings, levels = SETS[name]
+    for count in (1, 3):
+        models = score_variants(count, names, settings, levels)
+        write_page(Scoreboard(models, None), tmp_path / "page.html", [])
+        for width in (1280, 390):
+            resize(browser, width, 844)
+            browser.open(tmp_path / "page.html")
+            measures = page_data(tmp_path / "page.html")["measures"]
+            keys = [each["key"] for each in measures if each["averages"]]
+            for key in keys:
+                choose = f"box.value = '{key}'; box.dispatchEvent(new Event('change'))"
+                browser.run(f"(() => {{ const box = document.getElementById('measure'); {choose}; }})()")
+                assert browser.run(STRANGE) == []
+                order = browser.run(ROWS)
+                assert key.endswith(".rpc") or order == [f"net{place}" for place in range(count)]
+                words = browser.run("document.querySelector('#means').textContent")
+                is_tested = count > 1 and not key.startswith("medmnist-c.") and not key.endswith(".rpc")
+                assert is_tested <= ("worse" in words)
+            assert browser.run("document.querySelectorAll('#heat tbody td.number').length") >= count * 10
+    assert not browser.errors()
+    heading = browser.run("document.querySelector('h1').textContent")
+    assert heading == browser.run("document.title") and "scores" in heading
+
+
+@NO_BROWSER
+def test_a_click_on_a_number_shows_the_images_that_fail(browser, page, evaluated):
+    resize(browser, 1280, 844)
+    browser.open(page)
+    browser.run("document.querySelector('#heat [data-op=fog]').click()")
+    browser.run("document.querySelectorAll('#heat tbody tr:first-child td.raw button')[4].click()")
+    text = browser.run("document.querySelector('#failures').innerText")
+    with np.load(evaluated / "preds" / "good" / "fog" / "5.npz") as file:
+        wrong = file["logits"].argmax(axis=1) != file["labels"]
+        keys = [*file["keys"][wrong]]
+    assert text.startswith("good, fog at severity 5") and f"{len(keys)} of 24 images" in text
+    named = [key for key in keys if key in text.replace("\n", "")]
+    pictures = browser.run("document.querySelectorAll('#failures img').length")
+    assert len(named) == min(len(keys), 12) and pictures == min(len(keys), 6)
+    assert "confused" in text and " for c" in text
+
+
+def test_the_conclusion_names_the_best_model_and_its_weakest_corruption(page):
+    text, data = page.read_text(), page_data(page)
+    scores = data["models"][1]["measures"]["error"]
+    operations = [each for each in data["operations"] if each["category"] != "in no mean"]
+    worst = max(zip(scores["values"], (each["label"] for each in operations), strict=False))[1]
+    assert f"good: Error (3/15) {100 * scores['mean']:.1f}" in text
+    assert "best of 3" in text and f"weakest: {worst.replace('_', ' ')}" in text
+
+
+def test_a_named_baseline_is_the_reference(tmp_path):
+    models = [replace(each, model=name) for each, name in zip(fake_scores(3, 60), "zab", strict=True)]
+    for name, wanted in (("z", "z"), ("b", "b-baseline")):
+        named = [replace(each, model=wanted) if each.model == name else each for each in models]
+        write_page(Scoreboard(named, ALEXNET, replicates=0), tmp_path / "page.html", [])
+        assert page_data(tmp_path / "page.html")["reference"] == wanted
 
 
 @NO_BROWSER
@@ -409,7 +510,7 @@ def test_severities_and_normalised_errors_are_kept_apart(browser, tmp_path):
 
 
 @NO_BROWSER
-def test_a_telephone_shows_the_column_that_sorts_and_own_models_first(browser, tmp_path):
+def test_a_telephone_shows_the_column_that_sorts_in_the_same_order(browser, tmp_path):
     models = fake_scores(3, 100)
     report = Scoreboard(models, ALEXNET, published=choose_published(models, 1, []))
     write_page(report, tmp_path / "page.html", [])
@@ -420,8 +521,9 @@ def test_a_telephone_shows_the_column_that_sorts_and_own_models_first(browser, t
         assert browser.run(
             f"document.querySelector('#means [data-key={key}]').getBoundingClientRect().right <= innerWidth"
         )
-        first = "[...document.querySelectorAll('#means tbody tr')].slice(0, 3)"
-        assert browser.run(f"{first}.every((row) => row.className === 'own')")
+    narrow = browser.run(ROWS)
+    resize(browser, 1280, 844)
+    assert browser.run(ROWS) == narrow
 
 
 @NO_BROWSER
