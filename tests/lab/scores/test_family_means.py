@@ -164,7 +164,7 @@ def test_scores_of_medmnist_c_have_intervals(tmp_path):
     assert re.search(r" \d+\.\d ± *\d+\.\d", cli("score", tmp_path / "net").stdout.splitlines()[3])
     cli("score", tmp_path / "net", "--output", tmp_path / "page.html")
     low, high = own["intervals"][names[0]]
-    assert f"[{float(f'{low:.5g}')}, {float(f'{high:.5g}')}]" in (tmp_path / "page.html").read_text()
+    assert f"[{float(f'{low:.5g}')},{float(f'{high:.5g}')}]" in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.parametrize(("key", "least", "most"), [("be", 0, 10), ("superclass_accuracy", 0, 1)])
@@ -264,7 +264,7 @@ def test_superclasses_of_laion_c(laion):
 def test_families_have_a_place_on_the_page(laion, tmp_path):
     result = cli("score", laion / "net0", "--replicates", "0", "--output", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    assert "1 model on LAION-C, 6 images" in page and '{"name": "best human", "published": true' in page
+    assert "1 model on LAION-C, 6 images" in page and '{"name":"best human","published":true' in page
     assert "published accuracies are of its own images" in result.stderr and "mCE" not in result.stdout
     # There is no mean over the fifteen to plan for, and nothing published to compare with.
     assert "share none of the common corruptions" in cli_error("score", laion / "net0", "--plan", "1")

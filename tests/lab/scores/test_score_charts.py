@@ -198,12 +198,13 @@ def test_other_families_have_panels_and_rows(drawn):
 
 def test_the_panels_of_one_model_repeat_no_colour(drawn):
     names = robustgen.FAMILIES["medmnist-c"].names()
-    figure, _ = drawn(report_of("a", images=60, corruptions=names))
+    report = report_of("a", images=60, corruptions=names)
+    figure, _ = drawn(report)
     panels = [axes for axes in figure.axes if axes.get_visible()]
     for axes in panels:
         colours = [each.lines[0].get_color() for each in axes.containers]
         assert len(colours) == len({*colours}) > 1
-    assert sum(len(axes.containers) - 1 for axes in panels) == len(names)
+    assert sum(len(axes.containers) - 1 for axes in panels) == len(report.leading.names) > 10
 
 
 def test_a_column_of_one_model_is_one_panel_with_intervals(drawn):
