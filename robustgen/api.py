@@ -230,7 +230,8 @@ class CorruptObservation:
         parameters: Mapping[str, Any] | None = None,
         rng: Any = None,
     ) -> None:
-        self.env, self._key, self._rng = env, key, as_rng(rng)
+        self.env: Any = env
+        self._key, self._rng = key, as_rng(rng)
         self._bound, self._given = _bind_for_clips(edition, corruption, severity, scale, temporal, parameters)
         if self._bound.operation.over_time == "whole":
             raise ArgumentError(f"{corruption} needs all frames of an episode; use corrupt_clip")
