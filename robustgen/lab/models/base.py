@@ -400,7 +400,7 @@ class Classifier:
             raise ConfigError(explain_binary(root, f"{count} classes", self.model.name))
         if count is not None and count != classes:
             flag = name_class_flag(classes) + ", and --only-classes for a part of them" * (count < classes)
-            raise ConfigError(f"{root} has {count} classes, {own}: in the model's order: {flag}")
+            raise ConfigError(f"{root} has {count} classes, {own}: name these, in its order, with {flag}")
         return classes
 
 

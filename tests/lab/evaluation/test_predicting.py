@@ -327,7 +327,7 @@ def test_images_of_several_sizes_want_one(doubled, tmp_path):
     Image.open(victim).resize((40, 32)).save(victim)
     common = ("predict", doubled, "--model", put_model(tmp_path / "any.onnx", sides=("h", "w")), "--output")
     cli(*common, tmp_path / "p", "--input-size", "32")
-    assert "any.onnx: fails on 1 images of" in cli(*common, tmp_path / "q", status=2).stderr
+    assert "any.onnx: fails on images of 64 x 64" in cli(*common, tmp_path / "q", status=2).stderr
 
 
 @pytest.mark.parametrize(
@@ -664,7 +664,7 @@ def test_classes_that_do_not_fit(digits, model, names, tmp_path):
     predict(few, model, tmp_path / "all")
     few = published(few, tmp_path / "published")
     (few / "dataset.json").unlink()
-    assert "has 2 classes" in (line := wrong(few, model, tmp_path)) and "with --classes" in line
+    assert "has 2 classes" in (line := wrong(few, model, tmp_path)) and "--classes" in line
     predict(few, model, tmp_path / "q", "--classes", names)
     names.write_text("".join(f"number {i}\n" for i in range(10)))
     line = wrong(few, model, tmp_path, "--classes", names)

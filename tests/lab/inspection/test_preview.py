@@ -428,7 +428,7 @@ def test_an_image_that_cannot_be_used_is_named(tmp_path):
     for args, reason in (
         ([tmp_path / "text.png"], "text.png': in none of the formats"),
         ([tmp_path / "cut.jpg"], "cut.jpg': damaged JPEG file: image file is truncated"),
-        ([tmp_path / "x" / "tiny.png", "--edition", "folder"], "'x/tiny.png': image is 50 x 20 pixels"),
+        ([tmp_path / "x" / "tiny.png", "--edition", "folder"], "'x/tiny.png': 50 x 20 pixels"),
         ([tmp_path / "x" / "whole.jpg", "--edition", "cifar-10"], "'x/whole.jpg': CIFAR images are 32 x 32"),
     ):
         result = cli("preview", *args, "--output", tmp_path / "out.png", status=1)

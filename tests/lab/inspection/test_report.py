@@ -252,7 +252,8 @@ def test_sheets_of_sequences(photos, tmp_path):
     flags = ("--perturbations", "tilt,translate,shot_noise", "--jobs", 1)
     cli("make-p", "--source", photos, "--edition", "imagenet-64", *flags, "--output", tmp_path / "p")
     cli("report", tmp_path / "p", "--images", 1, "--output", tmp_path / "slides.pdf")
-    assert pages_of(tmp_path / "slides.pdf") == 1
+    # A slide for each category.
+    assert pages_of(tmp_path / "slides.pdf") == 2
     cli("make-c", "--source", photos, "--corruptions", "fog", "--no-clean", "--output", tmp_path / "c")
     cli("report", tmp_path / "c", "--output", tmp_path / "x.png")
 
