@@ -134,7 +134,7 @@ def test_the_images_that_models_are_scored_on_are_refused(tmp_path, monkeypatch,
     output = ["--output", tmp_path / "out"]
     monkeypatch.setenv("IMAGENET_VAL", str(photos))
     message = cli_error("make-augmix", "--dataset", "imagenet", *output)
-    assert message.startswith("--dataset imagenet ") and "--source" in message
+    assert message.startswith("--dataset imagenet: ") and "--source" in message
     cifar, _, _ = cifar_folder(tmp_path / "cifar")
     assert str(cifar) in cli_error("make-augmix", "--source", cifar, *output)
     (photos / "val").mkdir()

@@ -260,7 +260,7 @@ def test_wrong_choices_are_refused_at_once(choices, error, message):
 def test_wrong_images_are_named():
     with pytest.raises(ArgumentTypeError, match="'a': image must have dtype uint8, not float32; pass"):
         noisy([(photo(40, 40).astype(np.float32), 0)], key=["a"])[0]
-    with pytest.raises(ImageError, match="'a': image is 8 x 40 pixels"):
+    with pytest.raises(ImageError, match="'a': 8 x 40 pixels"):
         noisy([(photo(40, 8), 0)], key=["a"])[0]
 
 

@@ -399,7 +399,9 @@ class Classifier:
         if count not in (None, classes) and self.model.is_binary:
             raise ConfigError(explain_binary(root, f"{count} classes", self.model.name))
         if count is not None and count != classes:
-            flag = name_class_flag(classes) + ", and --only-classes for a part of them" * (count < classes)
+            flag = name_class_flag(classes) + ", and evaluate --only-classes for a part of them" * (
+                count < classes
+            )
             raise ConfigError(f"{root} has {count} classes, {own}: name these, in its order, with {flag}")
         return classes
 

@@ -314,7 +314,7 @@ def read_table(arrays: Mapping[str, Any]) -> dict[tuple[str, str], Accuracies]:
         except (TypeError, ValueError) as error:
             raise ArgumentError(f"accuracy table: {name}: contains no numbers") from error
         if accuracies.shape != (STEPS, STEPS):
-            raise ArgumentError(f"accuracy table: {name}: has {accuracies.shape}, not (21, 21)")
+            raise ArgumentError(f"accuracy table: {name}: has the shape {accuracies.shape}, not (21, 21)")
         if not (accuracies.min() >= 0 and accuracies.max() <= 100):
             raise ArgumentError(f"accuracy table: {name}: accuracies must be from 0 to 100 %")
         table[first, second] = accuracies
@@ -359,7 +359,7 @@ def interpolate_table(
     if [*severities] != sorted({0.0, 5.0, *severities}):
         raise ArgumentError(f"severities must ascend from 0 to 5, not {severities}")
     if missing := [cell for cell in list_measurements(baseline, severities) if cell not in measured]:
-        raise ArgumentError(f"accuracy table: lacks {len(missing)}, the first is {missing[0]}")
+        raise ArgumentError(f"accuracy table: lacks {len(missing)} measurements, the first is {missing[0]}")
     fine, table = np.arange(STEPS) / 4, {}
     for first, second in itertools.permutations(list_corruptions(baseline), 2):
         coarse = [[measured[_simplify(first, a, second, b)] for b in severities] for a in severities]

@@ -126,7 +126,9 @@ def check_data_set(source: Source, edition: Edition) -> None:
             for _, grey, several in (found, wanted)
         ]
         own = f"is {named}" if found[0] != wanted[0] else f"contains {both[0]}"
-        raise SourceError(f"{source.location}: {own}, {edition.data_set} has {both[1]}; choose its edition")
+        raise SourceError(
+            f"{source.location}: {own}, but {edition.data_set} has {both[1]}; choose its edition"
+        )
 
 
 def _find_maps(config: Config, source: TreeItems[Any]) -> FoundMaps:

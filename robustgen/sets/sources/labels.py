@@ -258,7 +258,7 @@ class ImageNames:
         self.images, self._folder, self._beside, self.with_prefix = images, folder, beside, set[str]()
         self._paths, last = {name: [name] for name in images}, defaultdict[str, list[str]](list)
         for name in images:
-            stem = name.rpartition(".")[0]
+            stem, _ = posixpath.splitext(name)
             if (own := self._paths.setdefault(stem, [])) != [stem]:
                 own.append(name)
             for part in {posixpath.basename(name), posixpath.basename(stem)}:

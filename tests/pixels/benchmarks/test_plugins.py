@@ -163,7 +163,7 @@ TWICE = "corruption('noise', Nothing, {224: range(5)}, family=twice)(same)"
 BAD = {
     "absent": ("import no_such_library\n", "No module named 'no_such_library'"),
     "short": (GOOD.format(family="short").replace("4, 5)", "4)"), "scale 224 needs a row for each"),
-    "oddly": (GOOD.format(family="oddly").replace("224:", "225:"), "scale 225 does not exist"),
+    "oddly": (GOOD.format(family="oddly").replace("224:", "225:"), "no scale 225"),
     "rows": (GOOD.format(family="rows").replace("(1, 2,", "((1, 1), 2,"), "table of same: scale 224"),
     "twice": (GOOD.format(family="twice") + TWICE,
               "same' is registered twice"),

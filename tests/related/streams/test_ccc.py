@@ -207,7 +207,7 @@ def test_tables_are_read_by_the_published_names():
     assert set(table) == {("fog", "jpeg"), ("gaussian_noise", "fog")}
     for arrays, message in [
         ({"fog_jpeg": np.eye(21)}, "'fog_jpeg' is not n1_"),
-        ({"n1_fog_n2_jpeg": np.eye(20)}, r"must have the shape \(21, 21\), not \(20, 20\)"),
+        ({"n1_fog_n2_jpeg": np.eye(20)}, r"has the shape \(20, 20\), not \(21, 21\)"),
         ({"n1_fog_n2_jpeg": np.full((21, 21), np.nan)}, "must be from 0 to 100 %"),
         ({"n1_fog_n2_jpeg": "no"}, "contains no numbers"),
     ]:
@@ -229,7 +229,7 @@ def test_tables_are_filled_between_measurements():
     # The second corruption alone is measured as the first of its cell.
     assert accuracies[0, 0] == 76 and accuracies[20, 0] == 46 and accuracies[0, 20] == 46
     assert accuracies[20, 20] == 6 and accuracies[10, 10] == 41 and accuracies[5, 0] == 68.5
-    with pytest.raises(ArgumentError, match="1 measurements are missing"):
+    with pytest.raises(ArgumentError, match="lacks 1 measurements"):
         ccc.interpolate_table({cell: measured[cell] for cell in cells[1:]}, 0, severities)
     with pytest.raises(ArgumentError, match="ascend from 0 to 5"):
         ccc.interpolate_table(measured, 0, (0.0, 3.0))

@@ -194,7 +194,7 @@ def test_files_of_others_are_not_written_over(photos, tmp_path, undisturbed):
     stranger.parent.mkdir(parents=True)
     stranger.write_text("precious")
     message = cli_error("make-c", "--source", photos, "--output", tmp_path / "out", *THREE)
-    assert "contains fog" in message
+    assert "fog/1/cat/a.JPEG" in message
     assert stranger.read_text() == "precious"
     make_c(photos, tmp_path / "out", *THREE, "--overwrite")
     assert tree(tmp_path / "out") == undisturbed
@@ -237,9 +237,7 @@ def test_a_set_without_labels_is_not_continued_with_them(tmp_path):
 
 def test_a_run_that_cannot_begin_leaves_nothing_behind(photos, tmp_path):
     put_photo(tmp_path / "own" / "contrast" / "a.jpg")
-    assert "contains contrast/a.jpg" in cli_error(
-        "make-c", "--source", photos, "--output", tmp_path / "own", *THREE
-    )
+    assert "contrast/a.jpg" in cli_error("make-c", "--source", photos, "--output", tmp_path / "own", *THREE)
     nowhere = ("--on", "dask:nowhere")
     cli_error("make-c", "--source", photos, "--output", tmp_path / "new" / "out", *THREE, *nowhere)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["a.jpg", "contrast", "own"]

@@ -397,7 +397,7 @@ def test_photographs() -> None:
 
 def test_missing_photographs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Photographs, "NAMES", ("nothing.png",))
-    with pytest.raises(SourceError, match=r"nothing\.png.*pip install"):
+    with pytest.raises(SourceError, match=r"scikit-image.*pip install"):
         Photographs()
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(SourceError, match="pip install"):

@@ -76,7 +76,7 @@ def test_ways_out_of_splits(splits, tmp_path):
     cli(*command, "--set", "require_classes=false", "--dry-run")
     # Each variant is a data set with all splits.
     cli("make-c", "--dataset", "coco-c", "--source", splits, *ONE, "--subset", "*", "--dry-run")
-    with pytest.raises(SourceError, match="valid and train have the same class folders: name one of these"):
+    with pytest.raises(SourceError, match="valid and train have the same class folders: name one"):
         SourceDataset(splits)
     assert (
         len(SourceDataset(splits / "train")) == 2 and len(SourceDataset(splits, require_classes=False)) == 4

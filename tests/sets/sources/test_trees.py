@@ -461,7 +461,7 @@ def test_links_are_followed_to_places_that_are_named(tmp_path: Path) -> None:
         open_source(few, options=SourceOptions(follow=[big, tmp_path / "moer"]))
     more = ("--corruptions", "contrast", "--severities", "1", "--no-clean", "--output", tmp_path / "out")
     done = cli("make-c", "--source", few, *more, status=1)
-    assert "'n01': symlink that leaves the source (the key follow_links allows its target)" in done.stderr
+    assert "3 images: symlink that leaves the source" in done.stderr and "follow_links" in done.stderr
     cli("make-c", "--source", few, "--set", f"follow_links={big},{tmp_path / 'more'}", *more)
     recorded = json.loads((tmp_path / "out" / "dataset.json").read_text())["config"]["follow_links"]
     assert recorded == [big.name, "more"]
