@@ -304,7 +304,7 @@ def test_programs_of_bytes(tmp_path):
     torch.manual_seed(0)
     module, path = Bytes().eval(), str(tmp_path / "m.pt2")
     torch.export.save(torch.export.export(module, (torch.zeros(1, 3, 8, 8, dtype=torch.uint8),)), path)
-    model = open_model(path, Runtime(device="cpu"))
+    model = open_model(path, Runtime(device="cpu", trust_model=True))
     pixels = np.random.default_rng(0).integers(0, 256, (1, 8, 8, 3), np.uint8)
     with torch.inference_mode():
         chance = module(torch.tensor(pixels).permute(0, 3, 1, 2)).item()
