@@ -273,7 +273,7 @@ class Trap:
         (pickle.dumps({"n1_fog_n2_snow": np.full((21, 21), "a")}), "an array of U1 instead of numbers"),
         (b"{", "is not JSON"),
         (b'{"measured": [[]]}', "holds no measured accuracies"),
-        (b'{"n1_fog_n2_snow": [[1, 2]]}', r"has \(1, 2\), not \(21, 21\)"),
+        (b'{"n1_fog_n2_snow": [[1, 2]]}', r"has the shape \(1, 2\), not \(21, 21\)"),
     ],
 )
 def test_files_of_something_else_are_refused(content, message, tmp_path, capsys):
