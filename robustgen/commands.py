@@ -14,17 +14,11 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from PIL import Image
 
 from robustgen.display import progress
-from robustgen.display.sheets import CELL
+from robustgen.display.sheets import CELL, FRAMES_DRAWN
 from robustgen.errors import ConfigError, RobustgenError, UnknownNameError, WriteError
 from robustgen.files.storage.host import check_system, explain_refusal
 from robustgen.files.storage.local import TemporaryFolder
 from robustgen.lab.evaluation import evaluating
-from robustgen.lab.inspection.preview import (
-    FRAMES_DRAWN,
-    choose_severities,
-    draw_previewed,
-    open_from_file,
-)
 from robustgen.lab.inspection.verify import Findings
 from robustgen.lab.inspection.verify import verify as check_output
 from robustgen.lab.models.base import FunctionModel
@@ -287,6 +281,9 @@ def preview(
     >>> robustgen.preview(grey, corruptions="contrast", severities=3, cell=64).mode
     'RGB'
     """
+    # It loads compiled loops, which scores do without.
+    from robustgen.lab.inspection.preview import choose_severities, draw_previewed, open_from_file
+
     given = _select(Config, keys)
     config = choose_severities(load_config(Config, dataset, None, given), grid=grid)
     folder = None if isinstance(image, (str, os.PathLike)) else TemporaryFolder()

@@ -432,6 +432,7 @@ def test_the_help_lists_every_command():
             "numba cv2 scipy torch pydantic av",
         ),
         ("import robustgen.settings.config, robustgen.sets.dataset.run", "av joblib fsspec"),
+        ("import robustgen; robustgen.score, robustgen.evaluate", "numba torch onnxruntime"),
         ("import robustgen; [*robustgen.FAMILIES.values()], [*robustgen.EDITIONS]", "numba cv2 av joblib"),
         (
             "import numpy, robustgen; robustgen.corrupt(numpy.zeros((32, 32, 3), 'uint8'), 'contrast', 1)\n"

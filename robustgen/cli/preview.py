@@ -77,7 +77,7 @@ def preview(config: Config, options: Previewing) -> None:
         save(output, previews.encode_animation(moving, suffix, rate), f"--output {output}")
         picture: Rgb = moving[0]
     else:
-        frames = options.frames or previews.FRAMES_DRAWN
+        frames = options.frames or sheets.FRAMES_DRAWN
         picture, *more = previews.draw_previewed(
             previewed, grid=options.grid, frames=frames, cell=cell, slides=suffix == ".pdf"
         )

@@ -23,6 +23,7 @@ from robustgen.errors import ArgumentError
 from robustgen.pixels.imaging.arrays import Rgb
 
 CELL = 112
+FRAMES_DRAWN = 6
 SMALLEST_CELL, LARGEST_CELL = 16, 1024
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".pdf")
 

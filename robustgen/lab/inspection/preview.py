@@ -18,7 +18,7 @@ from PIL import Image
 from robustgen.display import sheets
 from robustgen.display.html import render_page
 from robustgen.display.progress import track
-from robustgen.display.sheets import CELL, SheetRow, encode_picture, fit_picture
+from robustgen.display.sheets import CELL, FRAMES_DRAWN, SheetRow, encode_picture, fit_picture
 from robustgen.display.text import format_constant, format_name
 from robustgen.errors import (
     ConfigError,
@@ -235,7 +235,6 @@ def _prepare(config: Config, kind: Kind, making: Making, index: int = 0) -> Prev
 
 ANIMATED = (".gif", ".mp4")
 # Evenly spaced for all published lengths: 16, 21, 31 and 41.
-FRAMES_DRAWN = 6
 
 
 def choose_severities(config: Config, *, grid: bool) -> Config:
