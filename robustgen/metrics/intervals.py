@@ -85,6 +85,27 @@ def mean_interval(values: ArrayLike, least: ArrayLike = 0.0, most: ArrayLike = 1
     return least + (most - least) * low, least + (most - least) * high
 
 
+def clustered_interval(values: ArrayLike, clusters: ArrayLike) -> tuple[float, float]:
+    """Return the interval of a mean over values, of which those of a cluster are drawn together.
+
+    That of `mean_interval` over clusters, such as the images of several predictions each.
+
+    Parameters
+    ----------
+    values : array_like, (values,), float
+        From 0 to 1.
+    clusters : array_like, (values,)
+        The cluster of each value.
+    """
+    shares = np.asarray(values, np.float64)
+    _, places, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+    mean = shares.mean()
+    # The mean of these is that of the values, also where clusters have different sizes.
+    own = mean + (np.bincount(places, shares) - mean * sizes) / sizes.mean()
+    low, high = mean_interval(own[:, None])
+    return float(low[0]), float(high[0])
+
+
 def stratified_interval(
     values: ArrayLike, labels: ArrayLike, least: float = 0.0, most: float = 1.0
 ) -> tuple[float, float]:

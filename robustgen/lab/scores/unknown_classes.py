@@ -19,7 +19,7 @@ from robustgen.lab.scores.intervals import Interval, warn_of_few
 from robustgen.metrics import DetectionRates, detection_rates, top1_mistakes
 from robustgen.metrics.bootstrap import draw_weights
 from robustgen.metrics.classification import Floats, log_odds, logits_of, round_digits
-from robustgen.metrics.intervals import logit_interval, mean_interval
+from robustgen.metrics.intervals import clustered_interval, logit_interval
 from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT
 from robustgen.settings.scoring import UnknownClassScoring
 
@@ -167,7 +167,7 @@ def score_unknown_classes(options: UnknownClassScoring) -> UnknownClassesReport:
     accuracy, accuracy_interval, ends = 1 - float(wrong.mean()), None, dict[str, list[Interval]]()
     if options.replicates:
         keys, places = np.unique([key for file in files for key in file.keys], return_inverse=True)
-        accuracy_interval = _find_accuracy_interval(accuracy, ~wrong, places)
+        accuracy_interval = Interval(*clustered_interval(~wrong, places))
         weights = draw_weights(len(keys), options.replicates)[:, places]
         samples = {name: _resample(values, each, weights) for name, each in found.items()}
         ends = _find_intervals(rates, samples, len(keys), found, values)
@@ -176,14 +176,6 @@ def score_unknown_classes(options: UnknownClassScoring) -> UnknownClassesReport:
     folders = {model: options.known[0], **dict(zip(others, options.unknown, strict=True))}
     recorded = {name: _read_recorded(path.absolute()) for name, path in folders.items()}
     return UnknownClassesReport(model, accuracy, len(values), rates, accuracy_interval, ends, notes, recorded)
-
-
-def _find_accuracy_interval(accuracy: float, right: NDArray[np.bool_], places: NDArray[np.intp]) -> Interval:
-    """Return the interval of the accuracy, whose units are images, each of which may be in several files."""
-    times = np.bincount(places)
-    share = (np.bincount(places, right) - accuracy * times) / times.mean()
-    low, high = mean_interval((accuracy + share)[:, None])
-    return Interval(float(low[0]), float(high[0]))
 
 
 def _find_intervals(

@@ -21,7 +21,7 @@ from robustgen.display.charts import (
 from robustgen.display.text import Cell, Table, format_count, format_name
 from robustgen.errors import ArgumentError, SourceError
 from robustgen.metrics.classification import top1_mistakes
-from robustgen.metrics.intervals import mean_interval
+from robustgen.metrics.intervals import clustered_interval
 from robustgen.related.streams.rows import CccFile, holds_ccc, read_rows
 from robustgen.related.streams.settings import StreamScoring
 
@@ -108,14 +108,8 @@ class StreamScores:
         }
 
     def _measure(self, wrong: NDArray[np.bool_], part: NDArray[np.bool_]) -> StreamError:
-        keys, error = self.keys[part], float(wrong[part].mean())
-        lines = np.bincount(keys)
-        found = np.bincount(keys, wrong[part])[lines > 0]
-        lines = lines[lines > 0]
-        # The mean of these is the error, also where images occur in different numbers of lines.
-        shares = error + (found - error * lines) / lines.mean()
-        low, high = mean_interval(shares[:, None])
-        return StreamError(error, float(low[0]), float(high[0]), len(keys))
+        low, high = clustered_interval(wrong[part], self.keys[part])
+        return StreamError(float(wrong[part].mean()), low, high, int(part.sum()))
 
     @property
     def _columns(self) -> list[tuple[str, int]]:
