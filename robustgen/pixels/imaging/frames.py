@@ -113,6 +113,21 @@ def take_first(item: Any, most: int) -> tuple[Any, int]:
     return item.take(most) if isinstance(item, Clip) else (item, 1)
 
 
+def take_part(item: Any, most: int, side: int) -> tuple[Any, int, float]:
+    """Return a part of a clip: the middle, `side` x `side` pixels, of at most `most` first frames.
+
+    Also the number of all frames, and the size of the clip in such parts; an image itself, 1 and 1.
+    """
+    part, count = take_first(item, most)
+    if not isinstance(part, Clip):
+        return part, 1, 1.0
+    stack = part.stack()
+    top, left = (max(0, length - side) // 2 for length in stack.shape[1:3])
+    cut = np.ascontiguousarray(stack[:, top : top + side, left : left + side])
+    part = replace(part, frames=cut, data=part.data if cut.shape == stack.shape else b"")
+    return part, count, stack.size / cut.size * count / len(stack)
+
+
 def as_pixels(item: Any) -> Rgb:
     """Return the frames of a `Clip`, (T, H, W, 3); an image or a sequence itself."""
     return item.stack() if isinstance(item, Clip) else item

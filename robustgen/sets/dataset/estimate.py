@@ -17,15 +17,13 @@ from operator import attrgetter
 from statistics import median
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from robustgen.display.text import format_size
 from robustgen.errors import ImageError, MissingDependencyError, OutputError, WriteError, explain_failure
 from robustgen.files.storage import Store
-from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.benchmarks.kinds import CLIP, IMAGE, Variant
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.decode import Loss, find_loss
-from robustgen.pixels.imaging.frames import take_first
+from robustgen.pixels.imaging.frames import take_part
 from robustgen.pixels.imaging.geometry import centre_crop
 from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.plan import Plan
@@ -41,6 +39,8 @@ _SIDE, _MOST_IMAGES, _MOST_HEADERS, _MOST_CLIPS = 448, 32, 200, 12
 # Enough for the longest motion blur.
 _MOST_FRAMES = 32
 _CLIP_SIDE = 224
+# Variants of one value cost alike: levels of an operation on clips, which take too long to try all.
+_ALIKE = {IMAGE: attrgetter("folder"), CLIP: attrgetter("name")}
 _BLOCK = 4096
 # Seconds for a file that all processes share: in records, checksums and manifest, and while it goes to disk.
 _FINISHING = 1.5e-5
@@ -234,25 +234,18 @@ def _take_part(plan: Plan, prepared: Any) -> tuple[Any, float, float]:
 
     The number is 1 if the cost of an output does not depend on it.
     """
-    part, frames = take_first(prepared, _MOST_FRAMES)
-    if hasattr(part, "frames"):
-        stack = part.stack()
-        top, left = (max(0, side - _CLIP_SIDE) // 2 for side in stack.shape[1:3])
-        cut = np.ascontiguousarray(stack[:, top : top + _CLIP_SIDE, left : left + _CLIP_SIDE])
-        part = replace(part, frames=cut, data=part.data if cut.shape == stack.shape else b"")
-        return part, frames, stack.size / cut.size * frames / len(stack)
     if not plan.recipe.keeps_size:
-        return part, 1, 1
+        return take_part(prepared, _MOST_FRAMES, _CLIP_SIDE)
+    part = prepared
     if not find_fitting(plan.recipe, plan.variants):
         height, width = prepared.shape[:2]
         part = centre_crop(prepared, min(width, _SIDE), min(height, _SIDE))
     return part, prepared.size // 3, prepared.size / part.size
 
 
-def _choose_variants(plan: Plan, part: Any) -> list[tuple[Variant, int]]:
-    """Return all variants, or the middle level of each operation for a clip, and how many each stands for."""
-    of_operation = attrgetter("name" if hasattr(part, "frames") else "folder")
-    groups = [[*levels] for _, levels in itertools.groupby(plan.variants, of_operation)]
+def _choose_variants(plan: Plan) -> list[tuple[Variant, int]]:
+    """Return all variants, or the middle level of each operation for clips, and how many each stands for."""
+    groups = [[*levels] for _, levels in itertools.groupby(plan.variants, _ALIKE[plan.source.medium])]
     return [(levels[len(levels) // 2], len(levels)) for levels in groups]
 
 
@@ -265,7 +258,7 @@ def _measure(plan: Plan, key: str, scratch: Store | None, losses: dict[str, Loss
     prepared = plan.recipe.prepare(loaded)
     part, whole, factor = _take_part(plan, prepared)
     opening, making, size = time.process_time() - started, 0.0, 0
-    for variant, count in _choose_variants(plan, part):
+    for variant, count in _choose_variants(plan):
         before, files = time.process_time(), list[Encoded]()
         pixels = plan.recipe.make(variant, key, part, shared)
         if plan.writer.file_per == "operation":
