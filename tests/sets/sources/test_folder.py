@@ -444,23 +444,22 @@ def test_the_level_of_classes_is_said_and_that_of_archives(tmp_path, name):
         ]
 
 
+def put_set_and_tar(root, *names):
+    """A folder of photographs and a tar of it."""
+    folder, packed = put_all(root / "set", *names), root / "a.tar"
+    with tarfile.open(packed, "w") as tar:
+        tar.add(folder, arcname="set")
+    return folder, packed
+
+
 def test_a_split_may_hold_all_images_of_an_archive(tmp_path):
-    put_all(tmp_path / "set", "val/cat/0.png", "val/dog/1.png")
-    with tarfile.open(tmp_path / "a.tar", "w") as tar:
-        tar.add(tmp_path / "set", arcname="set")
-    for place in ("set", "a.tar"):
-        assert open_source(tmp_path / place, options=SourceOptions(split="val")).keys() == (
-            "cat/0.png",
-            "dog/1.png",
-        )
+    for place in put_set_and_tar(tmp_path, "val/cat/0.png", "val/dog/1.png"):
+        assert open_source(place, options=SourceOptions(split="val")).keys() == ("cat/0.png", "dog/1.png")
 
 
 def test_labels_leave_shared_folders_out_of_keys(tmp_path):
-    put_all(tmp_path / "set", "a/images/0.png", "a/images/1.png")
-    with tarfile.open(tmp_path / "a.tar", "w") as tar:
-        tar.add(tmp_path / "set", arcname="set")
-    for place in ("set", "a.tar"):
-        source = open_labelled(tmp_path / place, "a/images/0.png cat\na/images/1.png dog\n")
+    for place in put_set_and_tar(tmp_path, "a/images/0.png", "a/images/1.png"):
+        source = open_labelled(place, "a/images/0.png cat\na/images/1.png dog\n")
         assert source.keys() == ("cat/0.png", "dog/1.png")
 
 
