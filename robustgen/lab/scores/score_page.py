@@ -254,10 +254,11 @@ def _confuse(file: PredictionFile) -> list[list[int]]:
     """Return the most frequent mistakes: true class, predicted class, number of images."""
     best = np.concatenate([rows[:, 0] for rows in file.best(1)])
     assert file.labels is not None
-    wrong = best != file.labels
-    pairs, counts = np.unique(np.stack([file.labels, best], axis=1)[wrong], axis=0, return_counts=True)
+    wrong, count = best != file.labels, int(best.max()) + 1
+    # Pairs as numbers are sorted in a tenth of the time of rows.
+    codes, counts = np.unique(file.labels[wrong].astype(np.int64) * count + best[wrong], return_counts=True)
     order = np.argsort(-counts, kind="stable")[:_CONFUSED]
-    return [[*pairs[place].tolist(), int(counts[place])] for place in order]
+    return [[*map(int, divmod(codes[place], count)), int(counts[place])] for place in order]
 
 
 def _name_classes(predictions: Predictions) -> dict[int, str]:
@@ -332,17 +333,16 @@ def write_page(
             }
         assert model.model == entry["name"]
     data |= {"thumbs": {}, "classes": {}, "keys": {}}
+    gallery = None
     if folders and report.kind == "c":
         opened = open_predictions(folders[0])
         shown = [entry["failures"] for entry in data["models"] if "failures" in entry]
         places = sorted({image for each in shown for own in each.values() for image in own["images"]})
         data |= {"classes": _name_classes(opened), "keys": {place: opened.keys[place] for place in places}}
         if dataset:
-            data["thumbs"] = _read_thumbs(dataset, opened.keys, shown[report.leading.rank()[0]])
-    gallery = None
-    if dataset and report.kind == "c":
-        ranked = [report.models[index] for index in report.leading.rank()]
-        gallery = choose_images(ranked, dataset, open_predictions(folders[0]).keys)
+            ranked = report.leading.rank()
+            data["thumbs"] = _read_thumbs(dataset, opened.keys, shown[ranked[0]])
+            gallery = choose_images([report.models[index] for index in ranked], dataset, opened.keys)
     sources = data["sources"]
     data["sources"] = _name_models(report, folders, sources)
     every = [note for note in (*report.inputs, *report.notes) if note not in sources]
