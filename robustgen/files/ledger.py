@@ -208,6 +208,7 @@ class Ledger:
         """
         wanted, notes, (store, path) = json.loads(json.dumps(settings)), notes or {}, self._about
         found: Differences = {}
+        self._expect("")
         try:
             # A finished output may be read-only.
             held = self.settings() or self._begin(wanted | notes)
@@ -219,6 +220,7 @@ class Ledger:
             start_over(found)
             store.delete(path)
             self.agree(settings, notes, describe=describe)
+        self._expect(f"{store.location}/{path}")
 
     def _begin(self, content: dict[str, Any]) -> dict[str, Any]:
         """Write the settings; return them, or those of another run that was faster."""
@@ -231,6 +233,10 @@ class Ledger:
                 raise OutputError(f"{self.location}: is in the way of the state folder; move it") from None
             return held
         return content
+
+    def _expect(self, location: str) -> None:
+        for store in (self.root, self.store):
+            store.expect(location)
 
     def refuse_unrecorded(self, paths: Iterable[str], hint: str = "") -> None:
         """Raise an OutputError that names the first of these `paths`, if there are any."""

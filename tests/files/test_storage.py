@@ -395,6 +395,40 @@ def test_bytes_that_the_system_did_not_take_are_written_again(
     assert (tmp_path / "a").read_bytes() == b"0123456789"
 
 
+def test_a_folder_that_has_vanished_is_not_created_again(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "out")
+    store.put("settings", b"x")
+    store.expect(f"{store.location}/settings")
+    store.put("snow/1/a", b"x")
+    (tmp_path / "out").rename(tmp_path / "unmounted")
+    (tmp_path / "out").mkdir()
+    for each in (store, store.folder("snow"), pickle.loads(pickle.dumps(store))):
+        with pytest.raises(OSError, match="was removed or unmounted"):
+            each.put("1/b", b"x")
+        with pytest.raises(OSError, match="was removed or unmounted"), each.create("1/c"):
+            pass
+    assert not [*(tmp_path / "out").iterdir()]
+
+
+def test_a_folder_that_vanishes_while_one_is_created_in_it_is_left_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, create = open_store(tmp_path / "out"), os.makedirs
+    store.put("settings", b"x")
+    store.expect(f"{store.location}/settings")
+
+    def unmount_first(path: str, exist_ok: bool) -> None:
+        monkeypatch.undo()
+        (tmp_path / "out").rename(tmp_path / "unmounted")
+        (tmp_path / "out").mkdir()
+        create(path, exist_ok=exist_ok)
+
+    monkeypatch.setattr(os, "makedirs", unmount_first)
+    with pytest.raises(OSError, match="was removed or unmounted"):
+        store.put("snow/1/a", b"x")
+    assert not [*(tmp_path / "out").iterdir()]
+
+
 def test_exclusive_where_files_cannot_be_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted")

@@ -185,6 +185,9 @@ class Store(ABC):
     def clean(self) -> None:  # noqa: B027
         """Delete the temporary files of dead processes of this host."""
 
+    def expect(self, location: str) -> None:  # noqa: B027
+        """Create no more folders once the file at `location` is gone, because the store is then lost."""
+
     def measure_free_space(self) -> int | None:
         """Return the free bytes of the file system; None if the location has no such limit."""
         return None

@@ -58,6 +58,7 @@ class LocalStore(Store):
     def __init__(self, location: str | Path, temporary: str | Path | None = None) -> None:
         self.location = os.path.realpath(location)
         self._temporary = os.path.realpath(temporary) if temporary else f"{self.location}/.robustgen/tmp"
+        self._expected = ""
         # Folders whose paths contain no links.
         self._real: set[str] = set()
         above = [Path(self.location), *Path(self.location).parents]
@@ -170,19 +171,38 @@ class LocalStore(Store):
             raise
 
     def _in_folder(self, place: str, act: Callable[..., _Result], *arguments: Any) -> _Result:
-        """Call `act` for a file in a folder of this store; create the folder if it is missing."""
+        """Call `act` for a file in a folder of this store; create the folder if it is missing.
+
+        Raises
+        ------
+        OSError
+            The whole store has vanished.
+        """
         self._check_real(place)
         for _ in range(_ATTEMPTS):
             try:
                 return act(*arguments)
             except FileNotFoundError:
+                self._check_lost(place)
                 # Other processes remove folders that are empty, even while this one creates them.
                 self._real.discard(place)
                 self._check_real(place)
                 with suppress(FileNotFoundError, FileExistsError):
                     os.makedirs(place, exist_ok=True)
+                self._check_lost(place)
         os.makedirs(place, exist_ok=True)
         return act(*arguments)
+
+    def _check_lost(self, place: str) -> None:
+        """Raise an OSError if the whole store has vanished; remove a folder that was created since."""
+        if not self._expected or os.path.lexists(self._expected):
+            return
+        with suppress(OSError):
+            while len(place) > len(self.location):
+                os.rmdir(place)
+                place = os.path.dirname(place)
+        reason = "was removed or unmounted while files were written to it"
+        raise OSError(errno.ESTALE, reason, self.location)
 
     def copy(self, source: Store, name: str, path: str, *, link: bool = False) -> None:
         """Copy a file of another store; if `link`, as a hard link where the file system supports it."""
@@ -235,6 +255,10 @@ class LocalStore(Store):
             os.rmdir(self._temporary)
         with suppress(OSError):
             os.rmdir(os.path.dirname(self._temporary))
+
+    def expect(self, location: str) -> None:
+        """Create no more folders once the file at `location` is gone; "" ends that."""
+        self._expected = location
 
     def measure_free_space(self) -> int | None:
         """Return the free bytes of the file system."""

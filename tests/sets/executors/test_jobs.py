@@ -351,7 +351,7 @@ def test_nothing_is_printed_about_killed_processes_but_one_line(many, tmp_path, 
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_an_output_that_vanishes_is_not_finished(many, tmp_path, jobs):
+def test_an_output_that_vanishes_is_named_as_lost(many, tmp_path, jobs):
     """As if the file system of the output was unmounted: an empty folder is left."""
     output = tmp_path / "out"
     output.mkdir()
@@ -361,10 +361,11 @@ def test_an_output_that_vanishes_is_not_finished(many, tmp_path, jobs):
         output.mkdir()
 
     thread = soon(output, unmount)
-    result = make_c(many, output, "--jobs", jobs, status=2)
+    result = make_c(many, output, "--jobs", jobs, status=1)
     thread.join()
     (line,) = without_beginning(result.stderr)
-    assert line.startswith(f"Error: {output}") and not (output / "dataset.json").exists()
+    assert line.startswith(f"Error: {output}: ") and "unmounted" in line
+    assert not [*output.iterdir()]
 
 
 # --- Dask ----------------------------------------------------------------------------------------
