@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from io import StringIO
+from threading import RLock
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -40,6 +41,10 @@ class _Bar(tqdm):  # type: ignore[type-arg]
     """A bar without the thread that would refresh it between updates, which the system may refuse."""
 
     monitor_interval = 0
+
+
+# Its own lock is for processes too: Python 3.14 starts one that tracks it.
+_Bar.set_lock(RLock())
 
 
 class _NotebookBar(_Bar):
@@ -157,5 +162,5 @@ def print_note(text: str) -> None:
 def print_line(text: str) -> None:
     """Print `text` for readers of the run, above the bar if there is one."""
     if stream := find_log_stream():
-        tqdm.write(escape(text), file=stream)
+        _Bar.write(escape(text), file=stream)
         stream.flush()

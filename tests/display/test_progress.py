@@ -48,6 +48,13 @@ def test_a_pipe_shows_no_bar(capsys):
     assert show(capsys) == ""
 
 
+def test_a_bar_starts_no_process():
+    shown = "from multiprocessing import resource_tracker as t; print(t._resource_tracker._pid)"
+    code = f"from robustgen.display.progress import Meter; Meter(1, 'images'); {shown}"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "None\n"
+
+
 def test_a_bar_in_a_notebook_is_one_output(cell, capsys):
     assert show(capsys) == ""
     assert len(cell) == 1 and "3/3" in cell[0]
