@@ -7,19 +7,25 @@ from contextlib import closing, contextmanager
 from functools import lru_cache
 from itertools import groupby
 from pathlib import PurePosixPath
+from tempfile import SpooledTemporaryFile
 from threading import Lock
 from typing import Any, BinaryIO, ClassVar, Final
 
 from robustgen.errors import ConfigError
 from robustgen.files.containers.tables import ParquetTable, RowPlace, import_pyarrow
 from robustgen.files.storage import Store
+from robustgen.files.text_files import join_names, split_names
 from robustgen.pixels.benchmarks.kinds import Kind, Variant
 from robustgen.sets.formats import Format
 from robustgen.sets.formats.base import Encoded, Encoder, SetContent, SetListing, WorkUnit, Writer, WrittenSet
 from robustgen.sets.formats.shards import AddSample, SampleWriter
 from robustgen.sets.formats.trees import TreeSet, TreeWriter, VariantFolder
 from robustgen.sets.sources.base import SourceOptions
+from robustgen.sets.sources.classes import KEYS
 from robustgen.sets.sources.table import EncodedCell, TableSource, find_layout, name_images, replace_images
+
+# Bytes of the results for further rows, from which on they wait in a file.
+_MOST_WAITING: Final = 1 << 24
 
 FindResult = Callable[[str], EncodedCell | None]
 """Function from the key of an image to its result; None if it failed."""
@@ -52,7 +58,7 @@ def _copy_table(
             for cells in zip(*map(chunk.cells, names), strict=True):
                 keys = list[str]()
                 for name, cell in zip(names, cells, strict=True):
-                    own, result = _replace(table.name, row, name, cell, find)
+                    own, result = _replace(source.further_rows, table.name, row, name, cell, find)
                     columns[name].append(result)
                     keys += own
                 kept.append(chosen is None or _is_kept(source, chosen, keys, cells))
@@ -60,10 +66,12 @@ def _copy_table(
             write(chunk, columns, kept)
 
 
-def _replace(table: str, row: int, column: str, cell: Any, find: FindResult) -> tuple[list[str], Any]:
+def _replace(
+    first: Mapping[str, str], table: str, row: int, column: str, cell: Any, find: FindResult
+) -> tuple[list[str], Any]:
     """Return the keys of the images in a cell, and the cell with results in their place."""
     try:
-        keys = [key for key, _ in name_images(table, row, column, cell)]
+        keys = [first.get(key, key) for key, _ in name_images(table, row, column, cell)]
     except ValueError:
         # The source has refused this cell.
         return [], None
@@ -156,27 +164,44 @@ class TableWriter(SampleWriter):
     @contextmanager
     def start_shard(self, file: BinaryIO, variant: Variant, number: int) -> Iterator[AddSample]:
         """Begin a table; rows are written as soon as a later row has a result."""
-        results = dict[str, EncodedCell]()
-        with closing(_copy_table(self.source, number, self.chosen, results.get, file)) as copied:
+        results, again = dict[str, EncodedCell](), {*self.source.further_rows.values()}
+        stored = dict[str, tuple[int, int, str]]()
+        waiting = SpooledTemporaryFile(_MOST_WAITING)
+
+        def find(key: str) -> EncodedCell | None:
+            if key not in stored:
+                return results.pop(key, None)
+            start, size, suffix = stored[key]
+            waiting.seek(start)
+            return EncodedCell(waiting.read(size), suffix)
+
+        with waiting, closing(_copy_table(self.source, number, self.chosen, find, file)) as copied:
             last = next(copied)
 
             def add(key: str, label: int, sample: Encoded) -> None:
                 nonlocal last
                 while last < self.source.row_of(key)[1]:
                     last = next(copied)
-                    results.clear()
-                results[key] = EncodedCell(sample.data, PurePosixPath(sample.name).suffix)
+                suffix = PurePosixPath(sample.name).suffix
+                if key in again:
+                    stored[key] = waiting.seek(0, io.SEEK_END), len(sample.data), suffix
+                    waiting.write(sample.data)
+                else:
+                    results[key] = EncodedCell(sample.data, suffix)
 
             yield add
             for _ in copied:
-                results.clear()
+                # Each row is written when the next one is requested.
+                pass
 
     def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
-        """Return the tables without images."""
+        """Return the tables without images; and the keys of the images, if they are all of the source."""
         with_images = {self.source.row_of(key)[0] for key in self.source.keys()}  # noqa: SIM118
         others = [file for number, file in enumerate(self.source.files) if number not in with_images]
         content = {file.name: file.store.read(file.name) for file in others}
-        return {f"{folder}/{name}": data for folder in folders for name, data in content.items()}
+        copied = {f"{folder}/{name}": data for folder in folders for name, data in content.items()}
+        # With fewer rows, these have other numbers.
+        return copied if self.chosen else {KEYS: join_names(listing.keys)} | copied
 
     def find_output(
         self, root: Store, variant: Variant, index: int, key: str, encoded: Encoded
@@ -249,10 +274,13 @@ class TableSet(WrittenSet):
 
     def open(self, variant: Variant) -> TableSource:
         """Open the tables of a variant."""
-        return _open_tables(f"{self.root}/{self.places[variant]}", self.kind, self.manifest)
+        keys = split_names(self.store.read(KEYS)) if self.store.exists(KEYS) else None
+        return _open_tables(f"{self.root}/{self.places[variant]}", self.kind, self.manifest, keys)
 
 
-def _open_tables(folder: str, kind: Kind, manifest: Mapping[str, Any]) -> TableSource:
+def _open_tables(
+    folder: str, kind: Kind, manifest: Mapping[str, Any], keys: Sequence[str] | None = None
+) -> TableSource:
     """Open the tables of a variant, whose labels number the classes of the set."""
     config = manifest["config"]
     options = SourceOptions(
@@ -260,7 +288,7 @@ def _open_tables(folder: str, kind: Kind, manifest: Mapping[str, Any]) -> TableS
         label_column=config.get("label_column"),
         columns=manifest["settings"]["output"]["columns"],
     )
-    return TableSource(folder, options, kind, manifest["classes"])
+    return TableSource(folder, options, kind, manifest["classes"], keys)
 
 
 class FileTableSet(TreeSet):

@@ -91,7 +91,7 @@ class Copies:
 
 
 # Version of the cached file's layout.
-_LAYOUT: Final = 9
+_LAYOUT: Final = 10
 
 
 @dataclass

@@ -10,14 +10,16 @@ import base64
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import IO, Any, Final, NamedTuple
 
+from robustgen.display.text import format_count
 from robustgen.errors import SourceError
 from robustgen.files.containers.tables import JsonLines, ParquetTable, RowPlace, TabSeparated
+from robustgen.files.lazy import cached_property
 from robustgen.pixels.benchmarks.kinds import Kind
 from robustgen.pixels.imaging.decode import EXTENSIONS, Location
 from robustgen.sets.sources import SourceKind
@@ -207,7 +209,8 @@ class _Found:
     """Content of tables: images, file names with their first rows, and rows without images.
 
     `columns` maps each column that is not empty to whether it contains an image, `rows` each row to its
-    images, `labels` each column of labels to its cells, and `first` digests of images to their first keys.
+    images, `labels` each column of labels to its cells, and `first` digests of images, with a table or without,
+    to their first keys. With `are_results`, equal images may be results of different ones.
     """
 
     listing: SourceListing = field(default_factory=lambda: SourceListing(classes=[""]))
@@ -216,7 +219,8 @@ class _Found:
     columns: dict[str, bool] = field(default_factory=dict)
     rows: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     labels: dict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
-    first: dict[bytes, str] = field(default_factory=dict)
+    first: dict[tuple[bytes, str], str] = field(default_factory=dict)
+    are_results: bool = False
 
     def add_cell(self, table: str, row: int, place: tuple[int, int, int], column: str, cell: Any) -> bool:
         """Add the images of a cell, and return True if the cell is empty."""
@@ -224,25 +228,36 @@ class _Found:
         with self.listing.refuse_damaged(f"{where}, {column}"):
             images = name_images(table, row, column, cell)
             for slot, (key, image) in enumerate(images):
-                self.rows[where].append(key)
+                own = key if image.is_file else self._find_first(table, key, image)
+                self.rows[where].append(own)
                 if image.is_file:
                     self.files.setdefault(key, where)
-                else:
+                elif own == key:
                     self.listing.add(key, (*place, column, slot, len(image.data or "")))
-                    if (first := self.first.setdefault(image.digest(), key)) != key:
-                        self.listing.copies[key] = first
             if cell:
                 self.columns[column] = self.columns.get(column, False) or bool(images)
             # Other text refers to the image of another row.
             return not images and not (cell and isinstance(cell, str))
         return False
 
+    def _find_first(self, table: str, key: str, image: CellImage) -> str:
+        """Return the key of the first equal image in a table."""
+        if self.are_results:
+            return key
+        digest = image.digest()
+        own = self.first.setdefault((digest, table), key)
+        first = own if own != key else self.first.setdefault((digest, ""), key)
+        if first != key:
+            self.listing.copies[key] = first
+        return own
+
 
 class TableSource(IndexedSource):
     """Images in columns of tables.
 
     Keys are ``<table>/<row>/<column>.<suffix>``, in lists ``<table>/<row>/<column>/<number>.<suffix>``. If
-    cells name files, these names are the keys, as for a folder of images; rows may share an image.
+    cells name files, these names are the keys, as for a folder of images. Rows of a table may share an image,
+    whose key is that of the first of them.
 
     Parameters
     ----------
@@ -253,6 +268,8 @@ class TableSource(IndexedSource):
         Benchmark of the set, if the tables are one of its variants.
     classes : sequence of str
         Names of the classes of a set, in the order of the labels.
+    keys : collection of str, optional
+        Those of the images of a set, of which other rows have copies.
 
     Raises
     ------
@@ -268,8 +285,10 @@ class TableSource(IndexedSource):
         options: SourceOptions = DEFAULTS,
         kind: Kind | None = None,
         classes: Sequence[str] = (),
+        keys: Collection[str] | None = None,
     ) -> None:
         super().__init__(files, options, kind)
+        self._known_keys = keys
         self.columns, self._root = tuple(options.columns) or ("image",), options.image_root
         self._named, self._recorded = bool(options.columns), list(classes)
         self._are_classes = options.labels_are_classes
@@ -283,7 +302,7 @@ class TableSource(IndexedSource):
 
     def build(self) -> SourceListing:
         """List the images of all tables."""
-        found = _Found()
+        found = _Found(are_results=self._known_keys is not None)
         for number, file in enumerate(self.files):
             with name_source_in_errors(f"{file.store.location}/{file.name}"):
                 for row, (first, second), cells, labels in self._read_rows(file, found):
@@ -303,10 +322,15 @@ class TableSource(IndexedSource):
         for key, where in found.files.items():
             with listing.refuse_damaged(key, f"{where}, below {images.location} (see the key image_root): "):
                 listing.places[key] = _IN_FILE, 0, 0, images.size(key)
+        if self._known_keys is not None:
+            listing.places = {key: listing.places[key] for key in self._known_keys if key in listing.places}
         if rows := found.without:
             more = ", ..." * (len(rows) > _MOST_NAMED)
             some = f"{len(rows)} row{'s' * (len(rows) > 1)} without an image kept"
             listing.remarks = [*listing.remarks, f"{some}: {', '.join(rows[:_MOST_NAMED])}{more}"]
+        if not self.kind and (copies := len(listing.copies.keys() - listing.places.keys())):
+            once = "repeat an earlier one of their table, which is corrupted once, and one image in scores"
+            listing.remarks = [*listing.remarks, f"{format_count(copies, 'picture')} {once}"]
         self._add_labels(found)
         return listing
 
@@ -327,7 +351,7 @@ class TableSource(IndexedSource):
             listing.remarks = [*listing.remarks, f"labels are not used: {error}"]
             return
         known = {name for name in own.values() if name is not None}
-        if labels and known and (self._recorded or not self.kind):
+        if labels and known and (not self.kind or known <= {*self._recorded}):
             numbers = list_numbers(known) if labels.are_numbers else None
             listing.classes = self._recorded or numbers or sort_classes(known)
             places = {name: number for number, name in enumerate(listing.classes)}
@@ -373,8 +397,14 @@ class TableSource(IndexedSource):
 
     @property
     def copies(self) -> Mapping[str, str]:
-        """Return the key of the first of equal images, by the keys of the others."""
-        return self.listing.copies
+        """Return the key of the first of equal images in several tables, by the keys of the others."""
+        listing = self.listing
+        return {key: first for key, first in listing.copies.items() if key in listing.places}
+
+    @cached_property
+    def further_rows(self) -> Mapping[str, str]:
+        """Return the key of the image in each further row, by the key that the row would have."""
+        return {key: first for key, first in self.listing.copies.items() if key not in self.listing.places}
 
     def _fingerprint(self) -> list[Any]:
         own = [list(self.columns), self._root, self._are_classes, self._recorded]

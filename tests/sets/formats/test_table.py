@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import robustgen
 from robustgen.files.containers.tables import TabSeparated
 from robustgen.pixels.benchmarks.kinds import parse_variant
 from robustgen.sets.dataset.opening import open_set
@@ -118,7 +119,8 @@ def test_a_table_of_text_keeps_all_but_its_images(mmbench, mmbench_output):
 def test_a_part_of_the_images_keeps_their_rows(mmbench, tmp_path):
     make_c(mmbench, tmp_path / "out", *FEW, "--limit", "3", "--format", "table:png")
     data = pandas.read_csv(tmp_path / "out" / "fog" / "4" / "MMBench_DEV.tsv", sep="\t")
-    assert data["index"].tolist() == [0, 1, 2]
+    # Every sixth picture is the same.
+    assert data["index"].tolist() == [number for number in range(35) if number % 6 < 3]
     assert base64.b64decode(data["image"][0]).startswith(b"\x89PNG")
     cli("verify", tmp_path / "out", "--deep", "all")
     make_c(mmbench, tmp_path / "sample", *FEW, "--sample", "3")
@@ -261,25 +263,62 @@ def test_broken_images_are_named_and_their_cells_are_empty(tmp_path):
     assert "image" not in after[5]
 
 
-def test_rows_of_one_picture_see_one_corrupted_picture(tmp_path):
+def test_rows_of_one_picture_see_one_corrupted_picture(tmp_path, monkeypatch):
     shared, other = encoded(1), encoded(2)
     for number, images in enumerate([[shared, other, shared], [other, shared]]):
         rows = [
-            {"image": {"bytes": each, "path": "a.jpg"}, "category": "xy"[n % 2]}
-            for n, each in enumerate(images)
+            {"image": {"bytes": each, "path": "a.jpg"}, "category": "xy"[each == other]} for each in images
         ]
-        parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / f"{number}.parquet")
+        parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / f"{number}.parquet", row_group_size=1)
     noise = ("--corruptions", "gaussian_noise", "--severities", "3", "--no-clean")
+    made, make = list[str](), CorruptionRecipe.make
+    monkeypatch.setattr(
+        CorruptionRecipe,
+        "make",
+        lambda self, variant, key, *args: made.append(key) or make(self, variant, key, *args),
+    )
     for jobs in "12":
         result = cli(
             *("make-c", "--dataset", "table", "--source", f"{tmp_path}/*.parquet", *noise),
             *("--jobs", jobs, "--output", tmp_path / jobs),
         )
         tables = [parquet.read_table(tmp_path / jobs / f"gaussian_noise/3/{n}.parquet") for n in (0, 1)]
-        made = [cell["bytes"] for table in tables for cell in table["image"].to_pylist()]
-        assert made[0] == made[2] == made[4] != made[1] == made[3]
-        assert "5 images, 2 classes" in result.output
+        cells = [cell["bytes"] for table in tables for cell in table["image"].to_pylist()]
+        assert cells[0] == cells[2] == cells[4] != cells[1] == cells[3]
+        # Once in each table.
+        assert "4 images, 2 classes" in result.output
+        assert (tmp_path / jobs / "keys.txt").read_text().count("\n") == 4
+    keys = ["0/00000000", "0/00000001", "1/00000000", "1/00000001"]
+    assert [key for key in made if key] == [f"{key}/image.jpg" for key in keys]
     cli("verify", tmp_path / "1", "--deep", "all")
+
+
+def test_scores_count_a_picture_of_several_rows_once(tmp_path):
+    # The strongest contrast makes the first two pictures equal.
+    greys = [100, 101, 250]
+    rows = [
+        {"image": as_text(encode_grey(greys[n % 3])), "label": n % 3, "n": n} for n in (0, 1, 2, 1, 0, 0, 2)
+    ]
+    source = put_lines(tmp_path / "table.jsonl", *rows)
+
+    def model(batch):
+        return -np.abs(batch.mean((1, 2, 3))[:, None] - np.array(greys))
+
+    few = {"corruptions": ["contrast"], "severities": [5], "jobs": 1, "quiet": True}
+    robustgen.evaluate(model, source=str(source), source_kind="table", output=tmp_path / "p", name="a", **few)
+    for file in (tmp_path / "p").rglob("*.npz"):
+        assert len(np.load(file)["labels"]) == 3
+    make_c(source, tmp_path / "out", "--dataset", "table", "--corruptions", "contrast", "--severities", "5")
+    written = open_set(tmp_path / "out")
+    for variant in written.variants:
+        assert len(written.keys_of(variant)) == 3
+        assert written.labels(variant).tolist() == [0, 1, 2]
+
+
+def encode_grey(grey):
+    buffer = io.BytesIO()
+    Image.new("RGB", (40, 40), (grey,) * 3).save(buffer, "PNG")
+    return buffer.getvalue()
 
 
 def test_a_struct_without_bytes_gets_those_of_its_file(tmp_path):
