@@ -166,33 +166,33 @@ class TableWriter(SampleWriter):
         """Begin a table; rows are written as soon as a later row has a result."""
         results, again = dict[str, EncodedCell](), {*self.source.further_rows.values()}
         stored = dict[str, tuple[int, int, str]]()
-        waiting = SpooledTemporaryFile(_MOST_WAITING)
+        with SpooledTemporaryFile(_MOST_WAITING) as waiting:
 
-        def find(key: str) -> EncodedCell | None:
-            if key not in stored:
-                return results.pop(key, None)
-            start, size, suffix = stored[key]
-            waiting.seek(start)
-            return EncodedCell(waiting.read(size), suffix)
+            def find(key: str) -> EncodedCell | None:
+                if key not in stored:
+                    return results.pop(key, None)
+                start, size, suffix = stored[key]
+                waiting.seek(start)
+                return EncodedCell(waiting.read(size), suffix)
 
-        with waiting, closing(_copy_table(self.source, number, self.chosen, find, file)) as copied:
-            last = next(copied)
+            with closing(_copy_table(self.source, number, self.chosen, find, file)) as copied:
+                last = next(copied)
 
-            def add(key: str, label: int, sample: Encoded) -> None:
-                nonlocal last
-                while last < self.source.row_of(key)[1]:
-                    last = next(copied)
-                suffix = PurePosixPath(sample.name).suffix
-                if key in again:
-                    stored[key] = waiting.seek(0, io.SEEK_END), len(sample.data), suffix
-                    waiting.write(sample.data)
-                else:
-                    results[key] = EncodedCell(sample.data, suffix)
+                def add(key: str, label: int, sample: Encoded) -> None:
+                    nonlocal last
+                    while last < self.source.row_of(key)[1]:
+                        last = next(copied)
+                    suffix = PurePosixPath(sample.name).suffix
+                    if key in again:
+                        stored[key] = waiting.seek(0, io.SEEK_END), len(sample.data), suffix
+                        waiting.write(sample.data)
+                    else:
+                        results[key] = EncodedCell(sample.data, suffix)
 
-            yield add
-            for _ in copied:
-                # Each row is written when the next one is requested.
-                pass
+                yield add
+                for _ in copied:
+                    # Each row is written when the next one is requested.
+                    pass
 
     def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the tables without images; and the keys of the images, if they are all of the source."""

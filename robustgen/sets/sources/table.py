@@ -209,8 +209,8 @@ class _Found:
     """Content of tables: images, file names with their first rows, and rows without images.
 
     `columns` maps each column that is not empty to whether it contains an image, `rows` each row to its
-    images, `labels` each column of labels to its cells, and `first` digests of images, with a table or without,
-    to their first keys. With `are_results`, equal images may be results of different ones.
+    images, `labels` each column of labels to its cells, and `first` digests of images, with a table or
+    without, to their first keys. With `are_results`, equal images may be results of different ones.
     """
 
     listing: SourceListing = field(default_factory=lambda: SourceListing(classes=[""]))
