@@ -27,6 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 _MOST_QUOTED: Final = 200
+_MOST_LISTED: Final = 50
 
 
 def __dir__() -> list[str]:
@@ -68,7 +69,8 @@ class UnknownNameError(ArgumentError):
         self.known: tuple[str, ...] = tuple(known)
         by_lower = {each.lower(): each for each in self.known}
         near = get_close_matches(str(name)[:_MOST_QUOTED].lower(), by_lower, n=1)
-        hint = f"did you mean {by_lower[near[0]]!r}?" if near else f"known: {', '.join(self.known) or 'none'}"
+        listed = ", ".join([*self.known[:_MOST_LISTED], *["..."] * (len(self.known) > _MOST_LISTED)])
+        hint = f"did you mean {by_lower[near[0]]!r}?" if near else f"known: {listed or 'none'}"
         super().__init__(f"unknown {noun} {quote(name)} ({hint})")
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:

@@ -94,7 +94,8 @@ def _find_kind(config: Config, options: Previewing, of_clips: bool) -> "Kind":
     of_c, of_p = ([key for key in given if key in keys] for keys in (_OF_CORRUPTIONS, _OF_SEQUENCES))
     if of_c and of_p:
         raise ConfigError(f"{spell(of_c[0])} is for corruptions, {spell(of_p[0])} for perturbations")
-    if options.grid and "severities" in config.flagged and len(config.severities) > 1:
+    common = config.severities if "severities" in config.flagged else ()
+    if options.grid and any(len(each) > 1 for each in (common, *config.severities_of.values())):
         raise ConfigError("--grid shows one severity, such as --severities 3")
     return "p" if of_p else "c"
 

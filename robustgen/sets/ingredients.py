@@ -1,4 +1,4 @@
-"""Ingredients of a set, which its corruptions need beside the images: depth maps and tiles."""
+"""Ingredients of a set, which its corruptions need beside the images: depth maps, tiles, cameras."""
 
 import hashlib
 import io
@@ -31,6 +31,7 @@ from robustgen.sets.sources.base import Reusable, Source, SourceOptions, name_so
 from robustgen.sets.sources.classes import sample_key
 from robustgen.sets.sources.opening import open_source
 from robustgen.sets.sources.places import ARCHIVES, Place, find_place
+from robustgen.sets.sources.rigs import NUSCENES, find_in_rig, require_all, says
 from robustgen.sets.sources.trees import ArchiveTree, FileTree, FolderTree
 from robustgen.settings.config import Config
 
@@ -272,11 +273,61 @@ def _join(keys: Iterable[str]) -> bytes:
     return "\0".join(keys).encode("utf-8", "surrogateescape")
 
 
+# --- cameras of a rig ----------------------------------------------------------------------------
+
+
+class SetCameras(Reusable, OpenedIngredient):
+    """Number of the camera of each image, and the count of cameras. Picklable.
+
+    Parameters
+    ----------
+    spec : IngredientSpec
+        Its `place` is the rig; without cameras in it, that of nuScenes.
+    """
+
+    def __init__(self, spec: IngredientSpec) -> None:
+        own = spec.place if says(spec.place, "camera") else None
+        self.source, self._rig = spec.source, own or NUSCENES
+        self.names = tuple(sorted({*self.found.values()})) if own else _OF_NUSCENES
+
+    @cached_property
+    def found(self) -> dict[str, str]:
+        """Return the camera of each image of the source that has one."""
+        return self._find(self.source.keys())
+
+    def _find(self, keys: Iterable[str]) -> dict[str, str]:
+        list_files = getattr(self.source, "list_files", lambda key: (key,))
+        files = {key: list_files(key)[0] for key in keys}
+        found = find_in_rig(self._rig, "camera", files.values(), self.source.location)
+        return {key: found[file] for key, file in files.items() if file in found}
+
+    def check(self, keys: Sequence[str]) -> None:
+        """Raise a ConfigError if one of the images `keys` has no camera."""
+        require_all(self._rig, "camera", keys, self.found)
+
+    def describe(self, parameters: object) -> str:
+        """Return the number of cameras, and a digest of the rig."""
+        table = find_place(self._rig[1:])
+        content = table.store.read(table.name) if self._rig[0] == "@" else self._rig.encode()
+        return f"{len(self.names)} cameras, {hashlib.sha256(content).hexdigest()[:16]}"
+
+    def provide(self, key: str, preparation: PreparationStep) -> tuple[int, int]:
+        """Return number and count of the cameras for the image `key`."""
+        # A pattern needs no listing of the source, unlike a table.
+        found = self.found if self._rig[0] == "@" else self._find([key])
+        return self.names.index(found[key]), len(self.names)
+
+
+_OF_NUSCENES: Final = tuple(
+    f"CAM_{way}{side}" for way in ("BACK", "FRONT") for side in ("", "_LEFT", "_RIGHT")
+)
+
+
 # --- opening -------------------------------------------------------------------------------------
 
 
 OPENERS: Final[Mapping[str, Callable[[IngredientSpec], OpenedIngredient]]] = MappingProxyType(
-    {"tiles": open_tiles, "depth": open_depth}
+    {"tiles": open_tiles, "depth": open_depth, "camera": SetCameras}
 )
 """Functions that open built-in ingredients by reading sources; other ingredients open themselves."""
 
@@ -299,7 +350,7 @@ def open_ingredients(
     needing = dict[Ingredient, list[Bound]]()
     for ingredient, bound in _list_needs(recipe, variants):
         needing.setdefault(ingredient, []).append(bound)
-    names = [ingredient.name for ingredient in needing]
+    names = [ingredient.name for ingredient in needing if not ingredient.key]
     for name in config.ingredients:
         if name not in names:
             others = f" (they need {' and '.join(names)})" if names else ""
@@ -307,6 +358,7 @@ def open_ingredients(
     opened = {}
     for ingredient, users in needing.items():
         place, settings = _read_settings(ingredient, config.ingredients.get(ingredient.name, {}))
+        place = getattr(config, ingredient.key) if ingredient.key else place
         if place is None and ingredient.default == "refused":
             needed = f"{users[0].operation.name} needs {ingredient.sentence}"
             raise ConfigError(f"{needed}: give --with {ingredient.name}=PLACE, or leave it out")

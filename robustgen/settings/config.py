@@ -55,21 +55,26 @@ _MOST_QUALITY: Final = 95
 # --- names of operations -------------------------------------------------------------------------
 
 
+def _list_members(part: str, known_operations: "Callable[[], Mapping[str, Operation]]") -> list[str]:
+    """Return the members of a group such as `common` or `noise`, or the name of an operation."""
+    if part not in catalogue.GROUPS:
+        return [part]
+    every = known_operations().items()
+    if part in IMAGENET_C.categories:
+        return [name for name, o in every if o.common and o.category == part]
+    return [name for name, o in every if part == "all" or o.common == (part == "common")]
+
+
 def _expand_groups(known_operations: "Callable[[], Mapping[str, Operation]]") -> AfterValidator:
     """Return a validator that replaces groups such as `common` and `noise` with their members."""
-
-    def members(part: str) -> list[str]:
-        if part not in catalogue.GROUPS:
-            return [part]
-        every = known_operations().items()
-        if part in IMAGENET_C.categories:
-            return [name for name, o in every if o.common and o.category == part]
-        return [name for name, o in every if part == "all" or o.common == (part == "common")]
-
-    return AfterValidator(lambda parts: tuple(name for part in parts for name in members(part)))
+    return AfterValidator(
+        lambda parts: tuple(name for part in parts for name in _list_members(part, known_operations))
+    )
 
 
 def _check_corruption(name: str) -> str:
+    if _LEVEL.fullmatch(name):
+        raise ArgumentError(f"{name} is no corruption; as a severity, it follows one: fog:{name}")
     # Membership alone loads no other family.
     if (
         name not in catalogue.GROUPS
@@ -78,6 +83,26 @@ def _check_corruption(name: str) -> str:
     ):
         raise UnknownNameError("corruption", name, catalogue.corruption_words())
     return name
+
+
+_LEVEL: Final = re.compile(r"[\d.]+(-[\d.]+)?")
+
+
+def _split_severities(corruptions: Any) -> tuple[Any, dict[str, list[str]]]:
+    """Return the names in ``fog:2,4,5,snow:1-3,contrast``, and the severities of those that have some."""
+    parts = split_list(corruptions)
+    if not isinstance(parts, (list, tuple)):
+        return parts, {}
+    names, own, last = list[Any](), dict[str, list[str]](), ""
+    for part in parts:
+        name, _, level = str(part).rpartition(":")
+        is_level = _LEVEL.fullmatch(level)
+        last = name or last if is_level else ""
+        if last:
+            own.setdefault(last, []).append(level)
+        if name or not last:
+            names.append(last or part)
+    return names, own
 
 
 def find_published_edition(corruptions: Any) -> str:
@@ -162,7 +187,31 @@ def _check_rate(fps: Any) -> str:
     return str(parse_rate(fps))
 
 
+def _check_rig(rig: Any) -> Any:
+    """Return ``@FILE`` with an absolute path, and a pattern with a group `camera` or `scene` unchanged."""
+    if not isinstance(rig, str):
+        return rig
+    if rig[:1] == "@":
+        return f"@{make_absolute(expand_variables(rig[1:]))}"
+    try:
+        groups = re.compile(rig).groupindex.keys()
+    except re.error as error:
+        raise ArgumentError(f"{quote(rig)} is no pattern: {error}") from error
+    if not groups or groups - {"camera", "scene"}:
+        raise ArgumentError(f"{quote(rig)} needs the group (?P<camera>...), (?P<scene>...) or both")
+    return rig
+
+
 Rate = Annotated[str | float, BeforeValidator(_check_rate)]
+
+
+def _check_own(own: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    """Refuse severities of corruptions that are not chosen."""
+    if lacking := [name for name in own if name not in info.data.get("corruptions", own)]:
+        raise ArgumentError(f"{quote(lacking[0])} is none of the corruptions")
+    return own
+
+
 Severities = Annotated[tuple[Any, ...], levels("severity", 5, finer=True)]
 Difficulties = Annotated[tuple[Any, ...], levels("difficulty", 3)]
 Corruptions = Annotated[
@@ -249,6 +298,10 @@ class Choices(Options):
     """folders outside the source to which its links may lead"""
     fps: Rate | None = None
     """frames per second of clips that are folders of frames; default that of seqinfo.ini (MOT), else 25"""
+    rig: Annotated[str | None, BeforeValidator(_check_rig)] = None
+    """camera and scene of each file: a pattern with the groups (?P<camera>...), (?P<scene>...) or both, or
+    @FILE, a table with the columns file and camera, scene; scenes divide a folder of frames into clips;
+    default the cameras of nuScenes"""
     levels: Annotated[Ends | None, Flag(SOURCE, "LOW,HIGH", Part.EDITION)] = None
     """values of 16-bit, 32-bit and float images that become 0 and 255; default the high byte of 16 bits"""
     limit: Annotated[Count | None, Flag(SOURCE, "N", Part.SELECTION, usual=True)] = None
@@ -307,11 +360,14 @@ class Config(Choices):
         Corruptions,
         Flag(CONTENT, "NAMES", Part.OPERATIONS, usual=True, kinds="c", complete=catalogue.corruption_words),
     ] = Field("common", validate_default=True)
-    """names (a,b), a family, or common, extra, all, noise, blur, weather, digital (robustgen list)"""
+    """names (a,b), a family, or common, extra, all, noise, blur, weather, digital (robustgen list); fog:2,4,5
+    has severities of its own"""
     severities: Annotated[Severities, Flag(CONTENT, "N,N", Part.OPERATIONS, usual=True, kinds="c")] = Field(
         "1-5", validate_default=True
     )
     """1 to 5, such as 3, 1-5, 1,3,5 or all; also fractional ones such as 2.5"""
+    severities_of: Annotated[dict[str, Severities], AfterValidator(_check_own)] = Field({})
+    """severities of some corruptions: {fog: [2, 4, 5], snow: 1-3}; in --corruptions fog:2,4,5,snow:1-3"""
     temporal: Annotated[Literal["clip", "frame"], Flag(CONTENT, kinds="c", part=Part.CLIPS)] = "clip"
     """of clips: draw fog, frost, drops and angles once per clip, or everything afresh in each frame"""
     one_per_image: Annotated[StrictBool, Flag(CONTENT, kinds="c", part=Part.OUTPUT)] = False
@@ -378,6 +434,10 @@ class Config(Choices):
         if not isinstance(content, Mapping):
             return content
         content = dict(content)
+        own = dict(content.get("severities_of") or {})
+        if "corruptions" in content:
+            content["corruptions"], named = _split_severities(content["corruptions"])
+            own |= named
         if published := find_published_edition(content.get("corruptions")):
             content.setdefault("edition", published)
         edition = catalogue.find_edition(str(content.get("edition", cls.model_fields["edition"].default)))
@@ -385,14 +445,14 @@ class Config(Choices):
             content.setdefault("quality", edition.quality)
         # A set with images of any size uses the corruptions published for the usual size.
         scale = content.get("constants_for") or (edition and edition.scale) or USUAL_SCALE
-        if "corruptions" in content and isinstance(scale, int):
-            scales = (scale, edition.data_set if edition else None)
-            parts = split_list(content["corruptions"])
-            if isinstance(parts, (list, tuple)):
-                from robustgen.pixels.benchmarks.corruptions import expand_families
+        if isinstance(content.get("corruptions"), (list, tuple)) and isinstance(scale, int):
+            from robustgen.pixels.benchmarks.corruptions import expand_families
 
-                content["corruptions"] = expand_families(parts, scales)
-        return content
+            scales = (scale, edition.data_set if edition else None)
+            content["corruptions"] = expand_families(content["corruptions"], scales)
+            members = [(name, _list_members(name, catalogue.corruptions)) for name in own]
+            own = {each: own[name] for name, group in members for each in expand_families(group, scales)}
+        return content | ({"severities_of": own} if own else {})
 
     @property
     def kind(self) -> "Kind":
@@ -416,7 +476,9 @@ class Config(Choices):
 
         if kind == "p":
             return IMAGENET_P.variants(self.perturbations, self.difficulty)
-        variants = IMAGENET_C.variants(self.corruptions, self.severities, clean=self.clean)
+        variants = IMAGENET_C.variants(
+            self.corruptions, self.severities, clean=self.clean, own=self.severities_of
+        )
         # In an array, the severities of a corruption are consecutive.
         edition = catalogue.find_edition(self.edition)
         as_published = edition is not None and edition.by_corruption and self.format != "npy"

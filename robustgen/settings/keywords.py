@@ -25,6 +25,7 @@ class ConfigKeys(TypedDict, total=False):
     image_root: _Path | None
     follow_links: str | Sequence[str]
     fps: str | float | None
+    rig: str | None
     levels: str | float | Sequence[float] | None
     limit: int | None
     sample: int | None
@@ -34,6 +35,7 @@ class ConfigKeys(TypedDict, total=False):
     edition: str
     corruptions: str | Sequence[str]
     severities: str | float | Sequence[str | float]
+    severities_of: Mapping[str, Any]
     temporal: Literal["clip", "frame"]
     one_per_image: bool
     perturbations: str | Sequence[str]

@@ -54,6 +54,9 @@ def load(
             else:
                 content[key] = convert(model, key, value)
             origins[section] = origins[key] = spell(key, flag_of(model, key))
+    # --corruptions may contain severities, which are a key of their own.
+    if "corruptions" in origins:
+        origins.setdefault("severities_of", origins["corruptions"])
     for setting in settings:
         key, sign, text = setting.partition("=")
         if not sign:

@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from robustgen.pixels.benchmarks.corruptions.three_d_cc import DEPTH
 from robustgen.pixels.benchmarks.ingredients import OpenedIngredient
@@ -99,3 +100,59 @@ def test_what_an_image_needs_is_read_once_and_gets_its_preparation(edition):
     other = CorruptionRecipe("imagenet", ingredients={DEPTH.name: ramp})
     (variant,) = IMAGENET_C.variants(("3dcc:fog_3d",), (1,))
     assert np.array_equal(made[0], other.make(variant, "key", other.prepare(image)))
+
+
+# --- cameras -------------------------------------------------------------------------------------
+
+CRASH = ("--corruptions", "robobev:camera_crash", "--severities", "2", "--format", "png", "--jobs", "1")
+CUSTOM = r"rig=/(?P<camera>cam\d)_"
+
+
+def put_rig(root, names):
+    for number, name in enumerate(names):
+        put_photo(root / name, 32, 40, seed=number)
+    return root
+
+
+def find_black(out):
+    """The black images of the only corruption, below its folder."""
+    folder = out / "robobev.camera_crash" / "2"
+    black = (path for path in folder.rglob("*.png") if not np.asarray(Image.open(path)).any())
+    return {path.relative_to(folder).as_posix() for path in black}
+
+
+def test_cameras_crash_once_for_the_whole_run(tmp_path):
+    cameras = [
+        f"CAM_{side}" for side in ("FRONT", "FRONT_LEFT", "FRONT_RIGHT", "BACK", "BACK_LEFT", "BACK_RIGHT")
+    ]
+    source = put_rig(tmp_path / "in", [f"samples/{each}/{n}.png" for each in cameras for n in range(2)])
+    keys = ("--set", "require_classes=false")
+    make_c(source, tmp_path / "all", *CRASH, *keys)
+    black = find_black(tmp_path / "all")
+    assert {name.rpartition("/")[0] for name in black} and len(black) % 2 == 0
+    assert len({name.rpartition("/")[0] for name in black}) == len(black) // 2 <= 4
+    make_c(source, tmp_path / "part", *CRASH, *keys, "--subset", "samples/CAM_BACK*/1.png", "--jobs", "2")
+    assert find_black(tmp_path / "part") == {n for n in black if "CAM_BACK" in n and n.endswith("1.png")}
+    others = []
+    for seed in range(1, 4):
+        make_c(source, tmp_path / f"seed{seed}", *CRASH, *keys, "--seed", str(seed))
+        others.append(find_black(tmp_path / f"seed{seed}"))
+    assert any(each != black for each in others)
+    cli("verify", tmp_path / "all", "--deep", "all")
+
+
+def test_cameras_of_another_rig_are_named_by_a_pattern_or_a_table(tmp_path):
+    names = [f"c/cam{camera}_{n}.png" for camera in range(3) for n in range(2)]
+    source = put_rig(tmp_path / "in", names)
+    assert "c/cam0_0.png" in cli_error("make-c", "--source", source, *CRASH, "--output", tmp_path / "x")
+    make_c(source, tmp_path / "pattern", *CRASH, "--set", CUSTOM)
+    black = find_black(tmp_path / "pattern")
+    assert black and all({name.replace("_0", "_1"), name.replace("_1", "_0")} <= black for name in black)
+    table = tmp_path / "rig.csv"
+    table.write_text("\n".join(["file,camera", *(f"{name},{name[2:6]}" for name in names)]))
+    make_c(source, tmp_path / "table", *CRASH, "--set", f"rig=@{table}")
+    assert find_black(tmp_path / "table") == black
+    # Other cameras would be another set.
+    table.write_text(table.read_text().replace(",cam0", ",cam1"))
+    flags = ("make-c", "--source", source, "--output", tmp_path / "table", *CRASH, "--set", f"rig=@{table}")
+    assert "camera" in cli_error(*flags)

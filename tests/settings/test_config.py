@@ -15,7 +15,7 @@ from robustgen.pixels.benchmarks.registry import CLIP_SETS, DATA_SETS
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from robustgen.settings.yaml_files import config_folder, dataset_file, dataset_names
-from tests.helpers import cli, cli_error, make_c, manifest, pictures, put_photo
+from tests.helpers import cli, cli_error, make_c, manifest, pictures, put_photo, words
 
 
 @pytest.fixture(autouse=True)
@@ -317,6 +317,45 @@ def test_ways_to_name_corruptions(written, meant):
 )
 def test_ways_to_name_severities(written, meant):
     assert load(Config, write(f"severities: {written}")).severities == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "names", "own"),
+    [
+        ("fog:2,4,5,snow:1-3", ("fog", "snow"), {"fog": (2, 4, 5), "snow": (1, 2, 3)}),
+        ("[fog:2, 4, snow]", ("fog", "snow"), {"fog": (2, 4)}),
+        ("snow:2.5,fog:4,snow:1", ("snow", "fog"), {"snow": (1, 2.5), "fog": (4,)}),
+        ("robodepth:dark:3-4", ("robodepth:dark",), {"robodepth:dark": (3, 4)}),
+        (
+            "blur:2,zoom_blur:4",
+            ("defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
+            {"defocus_blur": (2,), "glass_blur": (2,), "motion_blur": (2,), "zoom_blur": (4,)},
+        ),
+    ],
+)
+def test_ways_to_name_severities_of_one_corruption(written, names, own):
+    for config in (
+        load(Config, write(f"corruptions: {written}")),
+        load(Config, None, {"corruptions": written.strip("[]")}),
+        load(Config, None, {"corruptions": list(names), "severities_of": own}),
+    ):
+        assert (config.corruptions, config.severities_of) == (names, own)
+        wanted = {(name, level) for name in names for level in own.get(name, (1, 2, 3, 4, 5))}
+        assert {(each.name, each.level) for each in config.variants("c") if each.level} == wanted
+
+
+@pytest.mark.parametrize("written", ["fog,2", "2,fog", "fog:6", "fog:3-2", "fog:2-x"])
+def test_severities_that_belong_to_no_corruption_are_refused(written):
+    message = cli_error("make-c", "--dataset", "demo", "--corruptions", written)
+    assert message.startswith("--corruptions: ")
+
+
+def test_severities_that_a_corruption_lacks_are_refused():
+    for flags in (["robobev:fog:2,4"], ["robobev:fog,fog", "--severities", "4,5"]):
+        assert "robobev:fog" in cli_error("make-c", "--dataset", "demo", "--corruptions", *flags)
+    assert "snow" in cli_error(
+        "make-c", "--dataset", "demo", *words("--corruptions fog --set severities_of.snow=2")
+    )
 
 
 def test_set_gives_any_key_and_keys_of_sections():

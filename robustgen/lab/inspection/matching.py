@@ -413,9 +413,9 @@ def propose_constants(config: Config, size: int, sample: int = 20) -> Proposal:
         known = ", ".join(map(str, sorted(SCALES)))
         allowed = f"{SMALLEST_SIDE} to {LARGEST_SIZE}; {known} have published constants"
         raise ConfigError(f"--for-size {size}: must be from {allowed}")
-    if finer := [level for level in config.severities if level != int(level)]:
-        raise ConfigError(f"--severities {finer[0]}: --for-size proposes constants only for whole severities")
     making = open_calibration(config)
+    if finer := [each.level for each in making.variants if each.level != int(each.level)]:
+        raise ConfigError(f"--severities {finer[0]}: --for-size proposes constants only for whole severities")
     bench, failures = _bench(making, config.seed, size, sample)
     check_any(bench.keys, making, failures)
     matches = _run_in_threads(bench.match, making.variants, config.jobs, "severity")

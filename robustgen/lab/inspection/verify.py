@@ -6,6 +6,7 @@
 import hashlib
 import os
 import random
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -343,10 +344,11 @@ def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -
     variants = tuple(filter(None, map(TITLES[manifest["title"]].variant_in, manifest["variants"])))
     if manifest["title"] in (IMAGENET_C.title, CLIPS_C.title) and {*variants} - {CLEAN_VARIANT}:
         # Another run may have added corruptions with more needs, such as tiles of other sizes.
-        content["corruptions"] = [
-            *dict.fromkeys(variant.name for variant in variants if variant != CLEAN_VARIANT)
-        ]
-        content["severities"] = sorted({variant.level for variant in variants if variant != CLEAN_VARIANT})
+        own = defaultdict[str, list[float]](list)
+        for variant in variants:
+            if variant != CLEAN_VARIANT:
+                own[variant.name].append(variant.level)
+        content |= {"corruptions": [*own], "severities_of": own}
     try:
         plan = plan_again(manifest["title"], content, name)
     except ConfigError:

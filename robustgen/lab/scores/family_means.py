@@ -67,13 +67,12 @@ def _group_by_family(
     for family in FAMILIES.values():
         # Severity 0 is the image itself.
         levels = [level for level in family.severities if level]
-        own = [
-            name
+        had = {
+            name: tuple(level for level in levels if all(level in each.severities[name] for each in models))
             for name in others
-            if (entry := family.find(name))
-            and entry.common
-            and all(model.severities[name].keys() >= {*levels} for model in models)
-        ]
+            if (entry := family.find(name)) and entry.common
+        }
+        own = [name for name, found in had.items() if len(found) == len(levels)]
         scales = dict.fromkeys(scale for each in family.corruptions.values() for scale in each.table)
         sets = [family.names(scale) for scale in ([edition] if edition in scales else scales)]
         sets = sorted(filter(None, sets), key=len, reverse=True)
@@ -81,35 +80,49 @@ def _group_by_family(
         if names:
             part = f" (incomplete: {format_count(len(names), 'corruption')})" * (names not in sets)
             error = _score_errors(names, levels, models)
-            title = f"{family.title}: {error.title}{part}"
             measure = family.measure or PERFORMANCE * (family is BENCHMARK_FAMILY)
             scores, notes = _MEASURES[measure](names, models, edition)
             if family.reference and all(family.means.get(name) for name in names):
                 scores.insert(0, _score_normalised(names, levels, family.means, family.reference, models))
-            found = [replace(error, title=title), *scores]
-            yield ScoreGroup(
-                family.name,
-                family.title,
-                tuple(replace(each, group=family.name, replicates=replicates) for each in found),
-                _divide(family, names),
-                tuple(levels),
-                part,
-                tuple(notes),
-            )
+            yield _group(family, family.title, [error, *scores], levels, part, replicates, notes)
+        # Means are over equal severities.
+        for few in dict.fromkeys(found for found in had.values() if found and not names):
+            error = _score_errors([name for name, found in had.items() if found == few], few, models)
+            title = f"{family.title}, severity {', '.join(map(str, few))}"
+            yield _group(family, title, [error], few, " (incomplete)", replicates)
 
 
-def _divide(family: Family, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the corruptions of a family by category, with its title if there is one category alone."""
+def _group(
+    family: Family,
+    title: str,
+    scores: Sequence[Score],
+    levels: Sequence[float],
+    part: str,
+    replicates: int,
+    notes: Sequence[str] = (),
+) -> ScoreGroup:
+    """Return a group of scores, the first of which is the mean error."""
+    name = family.name + title.removeprefix(family.title)
+    scores = [replace(scores[0], title=f"{title}: {scores[0].title}{part}"), *scores[1:]]
+    return ScoreGroup(
+        name,
+        title,
+        tuple(replace(each, group=name, replicates=replicates) for each in scores),
+        _divide(family, title, scores[0].names),
+        tuple(levels),
+        part,
+        tuple(notes),
+    )
+
+
+def _divide(family: Family, title: str, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the corruptions of a group by category, with its title if there is one category alone."""
     found = dict[str, list[str]]()
     for name in names:
         entry = family.find(name)
         assert entry is not None
-        found.setdefault(f"{family.title}, {entry.category}", []).append(name)
-    return (
-        {title: tuple(own) for title, own in found.items()}
-        if len(found) > 1
-        else {family.title: tuple(names)}
-    )
+        found.setdefault(f"{title}, {entry.category}", []).append(name)
+    return {title: tuple(own) for title, own in found.items()} if len(found) > 1 else {title: tuple(names)}
 
 
 def _score_errors(names: Sequence[str], levels: Sequence[float], models: Sequence[ModelScores]) -> Score:

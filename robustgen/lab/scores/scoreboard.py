@@ -140,9 +140,10 @@ class Scoreboard:
         """
         edition = str(self.settings.get("edition") or "")
         # Clips have further scores, which include ImageNet-C's corruptions.
-        apart = IMAGENET_C.names if self.benchmark is IMAGENET_C else ()
+        named = [each for each in self.measures if each.names]
+        apart = IMAGENET_C.names if self.benchmark is IMAGENET_C and named else ()
         families = list_families(self.models, edition, self.replicates, apart) if self.kind == "c" else []
-        own = [each for each in self.measures if each.names] or ([] if families else self.measures)
+        own = named or ([] if families else self.measures)
         if not own:
             return families
         categories, used, common = self.benchmark.categories, own[0].names, self.benchmark.common

@@ -152,7 +152,8 @@ class BoundCorruption(Bound):
             first, frames = peek(frames)
             yield from own(frames, self.parameters_for(first), rng)
             return
-        repeat = repeat_draws(rng) if (own, temporal) == ("clip", "clip") else None
+        repeats = self.operation.once_per_run or (own, temporal) == ("clip", "clip")
+        repeat = repeat_draws(rng) if repeats else None
         for number, frame in enumerate(frames):
             if repeat and number:
                 repeat()

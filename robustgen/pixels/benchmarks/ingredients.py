@@ -134,6 +134,8 @@ class Ingredient(ABC):
         What is used if the user names no place: nothing, installed files, or the images of the set.
     fits_image : bool
         Whether what it gives fits one image pixel by pixel, and neither another nor a part of it.
+    key : str
+        Key of the config that contains its place, instead of ``--with``.
 
     Examples
     --------
@@ -150,6 +152,7 @@ class Ingredient(ABC):
     settings: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({})
     default: ClassVar[Literal["refused", "installed", "own"]] = "refused"
     fits_image: ClassVar[bool] = False
+    key: ClassVar[str] = ""
 
     def open(self, spec: IngredientSpec) -> OpenedIngredient:
         """Open the ingredient for a set; `robustgen.sets.ingredients.OPENERS` opens those that read sources.

@@ -173,18 +173,33 @@ class Benchmark:
         return Variant(name, level, stem if level == self.bare_level else f"{stem}{self.level_mark}{level}")
 
     def variants(
-        self, names: Iterable[str], levels: Iterable[float], *, clean: bool = False
+        self,
+        names: Iterable[str],
+        levels: Iterable[float],
+        *,
+        clean: bool = False,
+        own: Mapping[str, Iterable[float]] = MappingProxyType({}),
     ) -> tuple[Variant, ...]:
         """Return the variants of a set: the clean one first if `clean`, then all `levels` of all `names`.
 
-        An operation that has none of the levels is included at its first one.
+        An operation has its `own` levels, if there are any, instead. Otherwise it has those of the `levels`
+        that exist; an operation with a single level always has it.
+
+        Raises
+        ------
+        ArgumentError
+            An operation has none of the levels, or one of its `own` levels does not exist.
         """
         wanted, known = tuple(levels), self.operations
-        variants = [
-            self.variant(name, level)
-            for name in names
-            for level in [level for level in wanted if known[name].has_level(level)] or [1]
-        ]
+
+        def choose(operation: "Operation") -> Iterable[float]:
+            if operation.name in own:
+                return map(operation.check_level, own[operation.name])
+            if len(operation.levels) == 1:
+                return operation.levels
+            return [*filter(operation.has_level, wanted)] or [operation.check_level(wanted[0])]
+
+        variants = [self.variant(name, level) for name in names for level in choose(known[name])]
         return (*[CLEAN_VARIANT] * clean, *variants)
 
     def published_variant(self, variant: Variant) -> Variant:

@@ -65,6 +65,8 @@ class Operation:
         Whether the result depends on the random stream.
     shares : callable or None
         ``shares(image)`` computes what all levels of one image share; `function` takes it last.
+    once_per_run : bool
+        Whether all images of a set, and all frames of a clip, repeat the draws of the first.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Operation:
     common: bool = True
     random: bool = True
     shares: Callable[[Any], Any] | None = None
+    once_per_run: bool = False
 
     noun = "operation"
     level_name = "level"
@@ -451,6 +454,7 @@ class Traits(TypedDict, total=False):
     common: bool
     random: bool
     shares: Callable[[Any], Any] | None
+    once_per_run: bool
     breaks: Mapping[Any, tuple[int, ...]]
     displaces: bool
     smallest_side: int

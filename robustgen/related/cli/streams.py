@@ -79,6 +79,8 @@ def stream(config: Streaming, drawing: Drawing) -> None:
         meant = "the correlated settings" if key in _CORRELATED else "--setting markov"
         if not (setting.endswith("correlated") if key in _CORRELATED else setting == "markov"):
             raise ConfigError(f"{spell(key)} is for {meant}")
+    if config.severities_of:
+        raise ConfigError("severities_of: all corruptions of a stream have the same severities")
     source = open_chosen_source(config)
     require(source.medium, (IMAGE,), "stream")
     check_classes(source, config)

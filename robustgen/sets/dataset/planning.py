@@ -143,7 +143,8 @@ def open_making(
     if file_per == "operation":
         _check_rows(recipe, source, keys)
     if output and extends and file_per != "image":
-        variants = _add_existing(variants, output, recipe.benchmark, file_per)
+        own = bool(config.severities_of)
+        variants = _add_existing(variants, output, recipe.benchmark, file_per, own=own)
     citation, terms = CITATION, list[str]()
     if isinstance(recipe, CorruptionRecipe):
         ingredients = open_ingredients(config, recipe, variants, source, keys, output)
@@ -320,16 +321,19 @@ def _name_unused(config: Config, form: str, writer: Writer) -> Iterator[str]:
 
 
 def _add_existing(
-    variants: tuple[Variant, ...], store: Store, benchmark: Benchmark, file_per: FilePer
+    variants: tuple[Variant, ...], store: Store, benchmark: Benchmark, file_per: FilePer, *, own: bool
 ) -> tuple[Variant, ...]:
-    """Return `variants` and existing variants, in a fixed order, if their files share a list of images."""
+    """Return `variants` and existing variants, in a fixed order, if their files share a list of images.
+
+    Unless severities are the corruptions' `own`, all arrays of a C set have the same ones.
+    """
     existing = [variant for plan in SetLedger(store).plans() for variant in plan["manifest"]["variants"]]
     ranks = {name: rank for rank, name in enumerate((CLEAN, *benchmark.operations))}
     found = {*variants, *filter(None, map(benchmark.variant_in, existing))}
     known = (variant for variant in found if variant.name in ranks)
     wanted = sorted(known, key=lambda variant: (ranks[variant.name], variant.level))
     # Only arrays of a C set contain several severities.
-    if file_per == "shard" or benchmark is IMAGENET_P:
+    if file_per == "shard" or benchmark is IMAGENET_P or own:
         return tuple(wanted)
     names = dict.fromkeys(variant.name for variant in wanted if variant != CLEAN_VARIANT)
     severities = sorted({variant.level for variant in wanted if variant != CLEAN_VARIANT})

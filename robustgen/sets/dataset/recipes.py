@@ -228,9 +228,10 @@ class BenchmarkRecipe(Recipe[Rgb], Generic[AnyBound]):
 
     def open_stream(self, variant: Variant, key: str) -> np.random.Generator | None:
         """Return the random stream of `variant` for the image `key`; None if its operation draws nothing."""
-        place = self.edition, variant.name, variant.level, self.copies.get(key, key)
-        is_random = self.bind(variant).operation.random
-        return item_rng(self.seed, self.benchmark.kind, *place) if is_random else None
+        operation = self.bind(variant).operation
+        own = "" if operation.once_per_run else self.copies.get(key, key)
+        place = self.edition, variant.name, variant.level, own
+        return item_rng(self.seed, self.benchmark.kind, *place) if operation.random else None
 
     def settings(self, variants: tuple[Variant, ...]) -> dict[str, Any]:
         """Return edition, seed, scale and the constants of every variant."""

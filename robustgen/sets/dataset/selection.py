@@ -82,6 +82,7 @@ def open_chosen_source(
         libjpeg=libjpeg,
         levels=config.levels,
         rate=Fraction(config.fps) if config.fps else None,
+        rig=config.rig,
     )
     source = open_source(located, config.source_kind, options)
     if isinstance(source, TreeItems) and isinstance(config, Config) and is_mirror(config):

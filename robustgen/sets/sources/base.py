@@ -61,6 +61,8 @@ class SourceOptions(NamedTuple):
         The two values of greys of more than 8 bits in files that become 0 and 255.
     rate : Fraction, optional
         Frames per second of the clips that are folders of frames. Default: that of ``seqinfo.ini``, or 25.
+    rig : str, optional
+        Scenes of the frames of clips, as in `rigs.find_in_rig`. Default: each folder is one clip.
 
     Examples
     --------
@@ -85,6 +87,7 @@ class SourceOptions(NamedTuple):
     libjpeg: Libjpeg = "turbo"
     levels: Levels | None = None
     rate: Fraction | None = None
+    rig: str | None = None
 
 
 DEFAULTS: Final = SourceOptions()

@@ -7,10 +7,11 @@ import hashlib
 import io
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Final
 
 from robustgen.display.text import format_count
@@ -34,6 +35,7 @@ from robustgen.sets.sources.base import DEFAULTS, SourceOptions
 from robustgen.sets.sources.folder import Named, TreeItems, put_into_classes
 from robustgen.sets.sources.labels import Labels, read_labels
 from robustgen.sets.sources.places import VIDEOS, Place, find_place
+from robustgen.sets.sources.rigs import find_in_rig, require_all, says
 from robustgen.sets.sources.rows import ask
 from robustgen.sets.sources.trees import (
     UNREAD,
@@ -99,6 +101,7 @@ class ClipFolder(TreeItems[Clip]):
 
     A folder is a clip if it contains images, and neither a video nor another clip. The class of a clip is the
     first folder below the root, or that in the labels. Other parameters are those of `FileSource`.
+    If a rig names the scenes of frames, those of a folder are a clip for each scene: ``folder/scene``.
 
     Parameters
     ----------
@@ -121,6 +124,7 @@ class ClipFolder(TreeItems[Clip]):
         self.location, self._rate = place.location, options.rate
         self._file = find_place(options.labels) if options.labels else None
         self._asked, self._are_classes = ask(options), options.labels_are_classes
+        self._rig = options.rig if says(options.rig, "scene") else None
         self._stem = place.name.partition(".")[0]
 
     @property
@@ -136,7 +140,17 @@ class ClipFolder(TreeItems[Clip]):
         """Return all clips with the reasons for refusing some, and the other images and videos."""
         if self._only:
             return {self._only: None}, []
-        return group_files(dict(self._tree.find(self._prefix)))
+        return group_files(dict(self._tree.find(self._prefix)), self._scenes)
+
+    @cached_property
+    def _scenes(self) -> dict[str, str]:
+        """Return the scene of each frame, below the prefix, if a rig names it."""
+        if self._rig is None:
+            return {}
+        frames = [name for name, reason in self._tree.find(self._prefix) if is_image(name) and not reason]
+        found = find_in_rig(self._rig, "scene", frames, f"{self.location}/{self._prefix}".rstrip("/"))
+        require_all(self._rig, "scene", frames, found)
+        return found
 
     def _scan(self) -> Iterator[Named]:
         found, _ = self._found
@@ -175,8 +189,11 @@ class ClipFolder(TreeItems[Clip]):
         return not is_video(key) or not self._tree.has(self._prefix + self._name(key))
 
     def _list_frames(self, name: str) -> tuple[str, ...]:
+        name, scene = posixpath.split(name) if self._rig else (name, "")
         folder = f"{self._prefix}{name}/" if name else self._prefix
         found = [folder + own for own, reason in self._tree.find(folder, deep=False) if not reason]
+        if scene:
+            found = [own for own in found if self._scenes.get(own.removeprefix(self._prefix)) == scene]
         return tuple(sorted(filter(is_image, found), key=order_naturally))
 
     def _has_frames(self, name: str) -> bool:
@@ -276,13 +293,17 @@ class OneClip(ClipFolder):
         return self._only
 
 
-def group_files(found: dict[str, str | None]) -> tuple[dict[str, str | None], list[str]]:
+def group_files(
+    found: dict[str, str | None], scenes: Mapping[str, str] = MappingProxyType({})
+) -> tuple[dict[str, str | None], list[str]]:
     """Return the clips that files belong to, and the files that are in no clip.
 
     Parameters
     ----------
     found : dict
         Names of videos and images, with the reasons for refusing some.
+    scenes : mapping of str to str
+        Scenes of images, each a clip of its own; of others, the folder is.
 
     Returns
     -------
@@ -294,7 +315,8 @@ def group_files(found: dict[str, str | None]) -> tuple[dict[str, str | None], li
     frames, others = dict[str, list[str]](), list[str]()
     for name in found:
         if is_image(name):
-            frames.setdefault(posixpath.dirname(name), []).append(name)
+            folder = posixpath.join(posixpath.dirname(name), scenes.get(name, "")).rstrip("/")
+            frames.setdefault(folder, []).append(name)
         elif name not in clips:
             others.append(name)
     # Folders with clips in them, at any depth, or beside their images.

@@ -19,7 +19,7 @@ from robustgen.metrics import ALEXNET_ERROR
 from robustgen.metrics.corruption_errors import balance_mistakes as balance
 from robustgen.pixels.benchmarks.corruptions import FAMILIES
 from tests.helpers import cli, cli_error
-from tests.lab.scores.test_scoring import put_c, scored
+from tests.lab.scores.test_scoring import put_c, put_top5, scored
 
 
 def score_family(root, family):
@@ -52,6 +52,22 @@ def test_the_mean_of_c_bar_stands_beside_mce(tmp_path, names):
     assert f"{100 * mean:.1f}" in text
     row = means_in_csv(root)["error of c-bar"]
     assert float(row["mean"]) == pytest.approx(mean, abs=1e-3) and row["mean_over"] == "10"
+
+
+def test_means_are_over_equal_severities(tmp_path):
+    levels = {"fog": (4, 5), "snow": (1, 2, 3), "contrast": (1, 2, 3), "robodepth:dark": (2,)}
+    for name, own in levels.items():
+        for level in own:
+            put_top5(tmp_path / name.replace(":", ".") / f"{level}.npz", level / 10)
+    assert "incomplete" in cli_error("score", tmp_path)
+    found, _ = scored(tmp_path, "--replicates", "0", "--partial")
+    families = found["models"][0]["families"]
+    means = {name: (each["mean_error"], {*each["mean_over"]}) for name, each in families.items()}
+    assert means == {
+        "imagenet-c, severity 4, 5": (pytest.approx(0.45), {"fog"}),
+        "imagenet-c, severity 1, 2, 3": (pytest.approx(0.2), {"snow", "contrast"}),
+        "robodepth, severity 2": (pytest.approx(0.2), {"robodepth:dark"}),
+    }
 
 
 def test_a_part_of_a_family_says_so_and_unknown_names_are_in_no_family(tmp_path):

@@ -91,6 +91,8 @@ def example(operation, rng, *, seed=3):
     if operation.needs and operation.needs.name == "tiles":
         bank = TileBank.from_images([photo(60, 70, number) for number in range(20)], (16, 28))
         parameters = {"tiles": bank}
+    if operation.needs and operation.needs.name == "camera":
+        parameters = {"camera": (2, 6)}
     before = image.copy()
     made = robustgen.corrupt(
         image, operation.name, operation.levels[-1], edition=edition, parameters=parameters, rng=rng
@@ -130,7 +132,15 @@ def test_the_number_of_corruptions_is_the_published_one():
     counts = {name: len(robustgen.FAMILIES[name].names()) for name in LATER}
     assert (
         counts.items()
-        >= {"laion-c": 6, "medmnist-c": 21, "mnist-c": 15, "3dcc": 6, "robodepth": 3, "ccc": 14}.items()
+        >= {
+            "laion-c": 6,
+            "medmnist-c": 21,
+            "mnist-c": 15,
+            "3dcc": 6,
+            "robodepth": 3,
+            "robobev": 8,
+            "ccc": 14,
+        }.items()
     )
     assert counts["video-c"] == 12
     assert len(CORRUPTIONS) == 19

@@ -333,3 +333,29 @@ def test_without_a_terminal_lines_tell_how_far_it_is(photos, tmp_path, monkeypat
     few = ("--perturbations", "translate", "--limit", 2, "--jobs", 1)
     lines = cli("make-p", "--source", photos, "--output", tmp_path / "p", *few).stderr.splitlines()
     assert re.fullmatch(r"2 of 2 sequences(, [\d.]+/s, 0 s left)?", lines[-1])
+
+
+# --- severities that differ by corruption --------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["jpeg", "npy", "webdataset"])
+def test_each_corruption_has_its_own_severities(photos, tmp_path, form):
+    flags = ("--edition", "folder@64", "--format", form, "--jobs", "1", "--severities", "1,4")
+    wanted = {"clean", "fog/2", "fog/5", "contrast/3"}
+    for _ in range(2):
+        result = make_c(photos, tmp_path / "out", *flags, "--corruptions", "fog:2,5,contrast:3")
+        assert {*manifest(tmp_path / "out")["variants"]} == wanted
+    assert kept(result)
+    cli("verify", tmp_path / "out", "--deep", "all")
+    # Another run adds to them, and files of whole corruptions are made again with what they had.
+    make_c(photos, tmp_path / "out", *flags, "--corruptions", "contrast:1,saturate:4-5")
+    wanted |= {"contrast/1", "saturate/4", "saturate/5"}
+    assert {*manifest(tmp_path / "out")["variants"]} == wanted
+    cli("verify", tmp_path / "out", "--deep", "all")
+    make_c(photos, tmp_path / "other", *flags, "--corruptions", "fog", "--severities", "2,5")
+    assert whole_of(tmp_path / "out", "fog") == whole_of(tmp_path / "other", "fog") or form == "webdataset"
+
+
+def whole_of(root, name):
+    files = [*(root / name).rglob("*.JPEG"), *root.glob(f"{name}.npy")]
+    return {path.relative_to(root): path.read_bytes() for path in files}

@@ -46,6 +46,7 @@ LATER = {
     "mnist-c": "mnist_c",
     "3dcc": "three_d_cc",
     "robodepth": "robodepth",
+    "robobev": "robobev",
     "ccc": "ccc",
     "video-c": "video_c",
 }

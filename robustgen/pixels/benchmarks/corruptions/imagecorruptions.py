@@ -7,6 +7,7 @@ equal those of the scripts; the seven here give other pixels, `zoom_blur` only a
 
 import dataclasses
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -90,15 +91,25 @@ class SnowFall:
     mix: float
 
 
-@_register("weather", SnowFall, _table("snow", 7))
+def let_fall(frames: Iterable[Rgb], parameters: SnowFall, rng: Rng) -> Iterator[Rgb]:
+    """Yield frames with new flakes in each, and the wind of the first."""
+    p, wind = parameters, None
+    for frame in frames:
+        height, width = frame.shape[:2]
+        flakes = _enlarge(normal(rng, p.loc, p.scale, (height, width)), p.zoom)
+        flakes[flakes < p.threshold] = 0
+        wind = rng.uniform(-135, -45) if wind is None else wind
+        blown = sum_along_line(np.clip(flakes, 0, 1), p.radius, p.sigma, wind)
+        layer = np.round(np.clip(blown, 0, 1) * 255).astype(np.uint8)[:height, :width]
+        yield weather_effects.add_snow(
+            frame, weather_effects.luma_of(frame), p.mix, np.ascontiguousarray(layer)
+        )
+
+
+@_register("weather", SnowFall, _table("snow", 7), over_time=let_fall)
 def snow(image: Rgb, parameters: SnowFall, rng: Rng) -> Rgb:
     """Let wind-blown snow fall; the layer is rounded, and its upper left corner is used."""
-    p, (height, width) = parameters, image.shape[:2]
-    flakes = _enlarge(normal(rng, p.loc, p.scale, (height, width)), p.zoom)
-    flakes[flakes < p.threshold] = 0
-    blown = sum_along_line(np.clip(flakes, 0, 1), p.radius, p.sigma, rng.uniform(-135, -45))
-    layer = np.round(np.clip(blown, 0, 1) * 255).astype(np.uint8)[:height, :width]
-    return weather_effects.add_snow(image, weather_effects.luma_of(image), p.mix, np.ascontiguousarray(layer))
+    return next(let_fall([image], parameters, rng))
 
 
 def _enlarge(layer: AnyFloats, factor: float) -> AnyFloats:
