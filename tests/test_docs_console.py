@@ -43,6 +43,7 @@ BEFORE = (
 WORDNET = Path("/usr/share/wordnet/data.noun")
 # Commands that do not run here, and what they need.
 ELSEWHERE = {
+    r"score-answers": "answers of a model, which test_docs_answers has",
     r"^make (demo|test)": "an environment that it makes itself",
     r"--on (slurm|ray|dask)|^(ray|dask) |node[12]|verify merged": "a cluster",
     r"hf://|https://|^hf |^npm ": "the internet",

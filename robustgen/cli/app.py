@@ -350,7 +350,10 @@ def _print_all(ctx: click.Context, parameter: click.Parameter, value: bool) -> N
 _MEANT = {
     **{(name, "--json"): "--format json" for name in ("verify", "list")},
     **{(name, "--sample"): "--images" for name in ("compare", "calibrate")},
-    **{(name, "--clean"): "--clean-results" for name in ("score-detection", "score-segmentation")},
+    **{
+        (name, "--clean"): "--clean-results"
+        for name in ("score-detection", "score-segmentation", "score-answers")
+    },
     ("compare", "--clean"): "--clean-images",
     ("score-segmentation", "--classes"): "--class-count",
     ("make-icons", "--classes"): "--code-points",

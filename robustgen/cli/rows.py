@@ -24,4 +24,5 @@ COMMANDS: Final = (
     CommandRow("score-ood", Section.SCORE, "robustgen.cli.score"),
     CommandRow("score-detection", Section.SCORE, "robustgen.cli.score"),
     CommandRow("score-segmentation", Section.SCORE, "robustgen.cli.score"),
+    CommandRow("score-answers", Section.SCORE, "robustgen.cli.score"),
 )

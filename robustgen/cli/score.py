@@ -1,4 +1,4 @@
-"""score, score-ood, score-detection and score-segmentation: the tables of the papers."""
+"""score, score-ood, score-detection, score-segmentation and score-answers: the tables of the papers."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -9,6 +9,7 @@ from robustgen.display.text import format_path, format_size
 from robustgen.errors import ConfigError
 from robustgen.settings.fields import PAGE_SUFFIXES
 from robustgen.settings.scoring import (
+    AnswerScoring,
     DetectionScoring,
     Drop,
     Gated,
@@ -18,7 +19,9 @@ from robustgen.settings.scoring import (
 )
 
 if TYPE_CHECKING:
-    from robustgen.lab.scores.gates import Evidence
+    from collections.abc import Sequence
+
+    from robustgen.lab.scores.gates import Evidence, Judgement
     from robustgen.lab.scores.table_page import TableReport
 
 
@@ -155,7 +158,27 @@ def score_segmentation(options: SegmentationScoring) -> None:
     _tell(segmentation.score_segmentation(options), options, options.format)
 
 
-def _check_page(options: Gated) -> None:
+@command("score-answers")
+@takes(options=AnswerScoring)
+def score_answers(options: AnswerScoring) -> None:
+    r"""Print the accuracy of answers about pictures.
+
+    Tables of answers are those of VLMEvalKit or lmms-eval, or CSV, TSV, JSON, JSON lines or Parquet.
+
+    Examples
+    --------
+    robustgen score-answers --results 'answers/{corruption}-{severity}.csv' --clean-results answers/clean.csv
+    robustgen score-answers --results '{model}/{corruption}-{severity}.jsonl' \
+      --clean-results '{model}/clean.jsonl' --questions MMBench_DEV_EN.tsv --rule choice --output page.html
+    """
+    from robustgen.lab.scores import answers
+
+    _check_page(options)
+    report = answers.score_answers(options)
+    _tell(report, options, options.format, report.judge(options.fail_if))
+
+
+def _check_page(options: Gated | AnswerScoring) -> None:
     """Check before the work that a page can be written."""
     if path := options.output:
         from robustgen.display.html import check_page_path
@@ -165,12 +188,19 @@ def _check_page(options: Gated) -> None:
         check_page_path(path)
 
 
-def _tell(report: "TableReport", options: Gated, layout: str) -> None:
-    """Print a report of one model, write its page, and end with status 1 if a condition holds."""
+def _tell(
+    report: "TableReport",
+    options: Gated | AnswerScoring,
+    layout: str,
+    judgements: "Sequence[Judgement]" = (),
+) -> None:
+    """Print a report, write its page, and end with status 1 if a condition holds, by default of one model."""
     from robustgen.lab.scores.gates import Evidence, judge
     from robustgen.lab.scores.table_page import render_report, write_table_page
 
-    evidence = Evidence(judge(report.model, report.list_scores(), options.fail_if), report.recorded)
+    if isinstance(options, Gated):
+        judgements = judge(report.model, report.list_scores(), options.fail_if)
+    evidence = Evidence(judgements, report.recorded)
     text = render_report(report, layout, table_width(), evidence)
     echo_report(text + _list_failures(evidence, layout), report.notes)
     if path := options.output:

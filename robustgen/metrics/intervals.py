@@ -97,13 +97,31 @@ def clustered_interval(values: ArrayLike, clusters: ArrayLike) -> tuple[float, f
     clusters : array_like, (values,)
         The cluster of each value.
     """
+    low, high = mean_interval(share_among_clusters(values, clusters)[:, None])
+    return float(low[0]), float(high[0])
+
+
+def share_among_clusters(values: ArrayLike, clusters: ArrayLike, centre: float | None = None) -> Floats:
+    """Return a value for each cluster; their mean is that of all values, also if clusters differ in size.
+
+    Parameters
+    ----------
+    values : array_like, (values,), float
+    clusters : array_like, (values,)
+        The cluster of each value.
+    centre : float, optional
+        Value that changes nothing. By default the mean, from which intervals measure deviations; with 0, the
+        results are sums in the unit of the values, which are equal wherever two models answer alike.
+
+    Returns
+    -------
+    ndarray, (clusters,), float64
+    """
     shares = np.asarray(values, np.float64)
     _, places, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
-    mean = shares.mean()
-    # The mean of these is that of the values, also where clusters have different sizes.
-    own = mean + (np.bincount(places, shares) - mean * sizes) / sizes.mean()
-    low, high = mean_interval(own[:, None])
-    return float(low[0]), float(high[0])
+    start = float(shares.mean()) if centre is None else centre
+    own: Floats = start + (np.bincount(places, shares) - start * sizes) / sizes.mean()
+    return own
 
 
 def stratified_interval(

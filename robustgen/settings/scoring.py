@@ -175,6 +175,39 @@ class DetectionScoring(CellScoring, TableForm, Gated):
     """processes; default all: one per core"""
 
 
+class AnswerScoring(TableForm):
+    """Scores of answers to questions about pictures."""
+
+    results: Annotated[str, Flag(SOURCE, "PATTERN", usual=True)]
+    """tables of answers, such as 'out/{model}/{model}_MMBench_{corruption}-{severity}_*_result.xlsx'"""
+    clean: Annotated[str, Flag(SOURCE, "PATTERN", usual=True, name="clean-results")]
+    """tables of answers about the clean pictures"""
+    questions: Annotated[str | None, Flag(SOURCE, "FILE", usual=True)] = None
+    """table that was asked: which questions there are, and which of them share a picture"""
+    score: Annotated[str | None, Flag(CONTENT, "COLUMN", usual=True)] = None
+    """column of scores from 0 to 1, or metric of lmms-eval; default hit, score, or the only metric"""
+    rule: Annotated[
+        Literal["exact", "words", "choice", "yes-no", "number", "anls", "mean", "max", "distance"] | None,
+        Flag(CONTENT, usual=True),
+    ] = None
+    """comparison of prediction and answer; mean, max or distance for the matches of VLMEvalKit"""
+    key: Annotated[str | None, Flag(CONTENT, "COLUMN")] = None
+    """column that identifies a question; default index, doc_id, question_id or question"""
+    picture: Annotated[str | None, Flag(CONTENT, "COLUMN")] = None
+    """column of pictures, or of their names; default image or image_path"""
+    category: Annotated[str | None, Flag(CONTENT, "COLUMN", usual=True)] = None
+    """column of categories, which get scores of their own"""
+    partial: Annotated[StrictBool, Flag(CONTENT, usual=True)] = False
+    """score incomplete results too; print the missing parts"""
+    name: Annotated[str, Flag(OUTPUT, "NAME")] = "model"
+    """name of the model, if the patterns have no {model}"""
+    # "worse than" names a model of the results.
+    fail_if: Annotated[tuple[Condition, ...], Flag(OUTPUT, "CONDITION", usual=True)] = ()
+    """condition that ends the command with status 1: 'accuracy < 60', 'fog worse than MODEL'; repeatable"""
+    output: Annotated[NewFile | None, Flag(OUTPUT, "FILE", usual=True)] = None
+    """also write a page (.html)"""
+
+
 class SegmentationScoring(CellScoring, TableForm, Gated):
     """Scores of segmentation models."""
 

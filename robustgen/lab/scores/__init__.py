@@ -12,5 +12,8 @@ public            its form in Python
 unknown_classes   `robustgen score-ood`
 detection         `robustgen score-detection`
 segmentation      `robustgen score-segmentation`
+answers           `robustgen score-answers`
+answer_files      tables of questions and answers: plain ones, VLMEvalKit's and lmms-eval's
+answer_rules      rules that compare an answer with the right ones
 result_grid       files for each corruption and severity
 """

@@ -107,15 +107,11 @@ class Evidence:
             for name, held in self.recorded.items()
             for key, head in _DIGESTS.items()
         ]
-        return [
-            Table("Conditions", ["Condition", "Model", "Value", "Limit", "Verdict"], rows, names=2),
-            Table(
-                f"SHA-256 of models and sets; scored by robustgen {__version__}",
-                ["Predictions", "Of", "SHA-256"],
-                found,
-                names=3,
-            ),
-        ]
+        heads, title = ["Condition", "Model", "Value", "Limit", "Verdict"], "SHA-256 of models and sets"
+        digests = Table(
+            f"{title}; scored by robustgen {__version__}", ["Predictions", "Of", "SHA-256"], found, names=3
+        )
+        return [Table("Conditions", heads, rows, names=2), *[digests] * bool(found)]
 
 
 NO_EVIDENCE: Final = Evidence()

@@ -2,43 +2,78 @@
 
 import glob
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Final
 
 from robustgen.display import text
 from robustgen.errors import ConfigError, SourceError
-from robustgen.files.text_files import read_json
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 
 GridCell = tuple[str, int]
 """A corruption and a severity."""
 
 
-def find_cells(pattern: str, option: str) -> dict[GridCell, Path]:
-    """Return the files that match `pattern`, in the order of the benchmark.
+# What placeholders of patterns stand for.
+_PLACEHOLDERS: Final = {"model": "[^/]+?", "corruption": "[^/]+?", "severity": "[1-5]"}
+
+
+def find_files(
+    pattern: str, option: str, needed: Sequence[str], optional: Sequence[str] = ()
+) -> dict[tuple[str, ...], Path]:
+    """Return the files that match `pattern` by the values of the placeholders, the needed ones first.
+
+    An optional one may be missing, which gives "", or stand several times for the same text; ``*`` stands for
+    any text.
 
     Raises
     ------
     ConfigError
         The pattern lacks a placeholder.
     SourceError
-        No file matches.
+        No file matches, or two have the same values.
     """
-    pieces = re.split(r"(\{corruption\}|\{severity\})", pattern)
-    names = pieces[1::2]
-    if sorted(names) != ["{corruption}", "{severity}"]:
-        raise ConfigError(f"{option} {pattern}: must contain {{corruption}} and {{severity}} once each")
-    groups = {"{corruption}": r"(?P<corruption>[^/]+?)", "{severity}": r"(?P<severity>[1-5])"}
-    matcher = re.compile("".join(groups.get(piece) or re.escape(piece) for piece in pieces))
-    globbed = "".join("*" if piece in groups else glob.escape(piece) for piece in pieces)
-    found = [(matcher.fullmatch(path), path) for path in glob.glob(globbed)]  # noqa: PTH207 (the pattern may be absolute)
-    cells = {(m["corruption"], int(m["severity"])): Path(path) for m, path in found if m}
-    if not cells:
+    pieces = re.split(r"(\{(?:model|corruption|severity)\}|\*)", pattern)
+    names = [piece.strip("{}") for piece in pieces[1::2] if piece != "*"]
+    if {*needed} - {*names} or {*names} - {*needed, *optional} or any(names.count(n) > 1 for n in needed):
+        wanted = " and ".join(f"{{{name}}}" for name in needed) or "no {corruption} or {severity}"
+        raise ConfigError(f"{option} {pattern}: must contain {wanted}{' once each' * bool(needed)}")
+    expression, globbed, known = "", "", set[str]()
+    for number, piece in enumerate(pieces):
+        name = piece.strip("{}")
+        if number % 2 == 0:
+            expression += re.escape(piece)
+        elif piece == "*":
+            expression += "[^/]*"
+        else:
+            expression += f"(?P={name})" if name in known else f"(?P<{name}>{_PLACEHOLDERS[name]})"
+            known.add(name)
+        globbed += "*" if number % 2 else glob.escape(piece)
+    found = dict[tuple[str, ...], Path]()
+    for path in sorted(glob.glob(globbed)):  # noqa: PTH207 (the pattern may be absolute)
+        if match := re.fullmatch(expression, path):
+            values = match.groupdict()
+            key = tuple(values.get(name, "") for name in (*needed, *optional))
+            if key in found:
+                raise SourceError(f"{option} {pattern}: both {found[key]} and {path} match; name one of them")
+            found[key] = Path(path)
+    if not found:
         raise SourceError(f"{option} {pattern}: there are no such files")
+    return found
+
+
+def sort_cells(cells: Iterable[GridCell]) -> list[GridCell]:
+    """Return corruptions and severities in the order of the benchmark."""
     known = {name: index for index, name in enumerate(IMAGENET_C.names)}
-    return dict(sorted(cells.items(), key=lambda pair: (known.get(pair[0][0], len(known)), pair[0])))
+    return sorted(cells, key=lambda cell: (known.get(cell[0], len(known)), cell))
+
+
+def find_cells(pattern: str, option: str) -> dict[GridCell, Path]:
+    """Return the files that match `pattern`, in the order of the benchmark; raises errors as `find_files`."""
+    found = find_files(pattern, option, ("corruption", "severity"))
+    cells = {(name, int(level)): path for (name, level), path in found.items()}
+    return {cell: cells[cell] for cell in sort_cells(cells)}
 
 
 def check_cells(cells: Mapping[GridCell, object], option: str, partial: bool) -> list[str]:
@@ -91,32 +126,3 @@ def tabulate_severities(title: str, values: Mapping[GridCell, float | None]) -> 
         mean = fmean(known) if len(known) == len(levels) else None
         rows.append([name, *map(text.Cell, [*row, mean])])
     return text.Table(title, ["", *map(str, levels), "Mean"], rows)
-
-
-def read_reference(path: Path, cells: Sequence[GridCell]) -> dict[str, Any]:
-    """Return the reference model's values, as printed by ``score-segmentation --format json``.
-
-    Raises
-    ------
-    ConfigError
-        The file is invalid, lacks one of the `cells`, or is no worse on a corruption than on clean images.
-    """
-    try:
-        content = read_json(path)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"--reference {path}: cannot be read as JSON ({error})") from error
-    if not isinstance(content, dict) or not content.keys() >= {"model", "clean", "corruptions"}:
-        raise ConfigError(f"--reference {path}: must contain model, clean and corruptions")
-    values: dict[GridCell | None, Any] = {None: content["clean"]}
-    for name, level in cells:
-        by_level = content["corruptions"].get(name) if isinstance(content["corruptions"], dict) else None
-        if not isinstance(by_level, dict) or str(level) not in by_level:
-            raise ConfigError(f"--reference {path}: has no value for {name}/{level}")
-        values[name, level] = by_level[str(level)]
-    for value in values.values():
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= 1:
-            raise ConfigError(f"--reference {path}: mIoU must be from 0 to 1, not {value!r}")
-    for name in dict(cells):
-        if sum(value - content["clean"] for cell, value in values.items() if cell and cell[0] == name) >= 0:
-            raise ConfigError(f"--reference {path}: is no worse on {name} than on clean images")
-    return content

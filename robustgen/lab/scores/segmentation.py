@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from robustgen.display import text
 from robustgen.display.charts import CurveGroup
-from robustgen.errors import ArgumentError, ImageError, SourceError
-from robustgen.files.text_files import describe_difference
+from robustgen.errors import ArgumentError, ConfigError, ImageError, SourceError
+from robustgen.files.text_files import describe_difference, read_json
 from robustgen.lab.evaluation.processes import map_files
 from robustgen.lab.scores.intervals import Interval
 from robustgen.lab.scores.palettes import Palette, find_classes, read_palette
@@ -25,7 +25,6 @@ from robustgen.lab.scores.result_grid import (
     check_cells,
     describe_averaged,
     find_cells,
-    read_reference,
     tabulate_severities,
 )
 from robustgen.lab.scores.table_page import group_curves
@@ -331,7 +330,7 @@ def score_segmentation(options: SegmentationScoring) -> SegmentationReport:
     averaged = averaged_cells(cells)
     if not averaged:
         raise SourceError(f"--results {options.results}: the corruptions have no severity in common")
-    known = read_reference(options.reference, averaged) if options.reference else None
+    known = _read_reference(options.reference, averaged) if options.reference else None
     if not known:
         notes.append("no --reference: mCD and rCD need another model's results")
     ignored = IGNORED if options.ignore is None else options.ignore
@@ -364,6 +363,35 @@ def score_segmentation(options: SegmentationScoring) -> SegmentationReport:
     return SegmentationReport(
         options.name, len(names), dict(zip(places, total, strict=True)), averaged, known, notes, left
     )
+
+
+def _read_reference(path: Path, cells: Sequence[GridCell]) -> dict[str, Any]:
+    """Return the reference model's values, as printed by ``score-segmentation --format json``.
+
+    Raises
+    ------
+    ConfigError
+        The file is invalid, lacks one of the `cells`, or is no worse on a corruption than on clean images.
+    """
+    try:
+        content = read_json(path)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"--reference {path}: cannot be read as JSON ({error})") from error
+    if not isinstance(content, dict) or not content.keys() >= {"model", "clean", "corruptions"}:
+        raise ConfigError(f"--reference {path}: must contain model, clean and corruptions")
+    values: dict[GridCell | None, Any] = {None: content["clean"]}
+    for name, level in cells:
+        by_level = content["corruptions"].get(name) if isinstance(content["corruptions"], dict) else None
+        if not isinstance(by_level, dict) or str(level) not in by_level:
+            raise ConfigError(f"--reference {path}: has no value for {name}/{level}")
+        values[name, level] = by_level[str(level)]
+    for value in values.values():
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= 1:
+            raise ConfigError(f"--reference {path}: mIoU must be from 0 to 1, not {value!r}")
+    for name in dict(cells):
+        if sum(value - content["clean"] for cell, value in values.items() if cell and cell[0] == name) >= 0:
+            raise ConfigError(f"--reference {path}: is no worse on {name} than on clean images")
+    return content
 
 
 def _find_white(labels: LabelFormat, sides: Mapping[str, Sequence[Mapping[str, Path]]]) -> str:
