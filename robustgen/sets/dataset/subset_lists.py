@@ -15,6 +15,7 @@ from robustgen.errors import ConfigError, SourceError
 from robustgen.files.storage import locate
 from robustgen.files.text_files import unescape_name
 from robustgen.sets.dataset.layouts import identify
+from robustgen.sets.sources.classes import original_key
 from robustgen.sets.sources.labels import is_label_column
 from robustgen.sets.sources.rows import (
     ANY,
@@ -134,6 +135,7 @@ class _KeyIndex:
             if text in self.there:
                 return [(text,)]
         parts = [part for part in re.split(r"[/\\]", cell.strip()) if part not in ("", ".", "..")]
+        parts[-1:] = [part for name in parts[-1:] for part in original_key(name).split("/")]
         for names in ("_files", "_stems", "_folders") if parts else ():
             places: Mapping[str, Images] = getattr(self, names).get(parts[-1], {})
             if found := _choose_nearest(places, parts[:-1]):

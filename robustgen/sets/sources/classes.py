@@ -16,7 +16,7 @@ _AMBIGUOUS: Final = (134, 517, 638, 639)
 # In bytes.
 _MOST_OF_NAME: Final = 255
 # The Hub adds the class to the name of each image of ImageNet: ILSVRC2012_val_00000293_n01440764.JPEG.
-_OF_HUB: Final = re.compile(r"(?:(n\d{8})/)?(ILSVRC2012_val_\d{8}|n\d{8}_\d+)_(n\d{8})(\.\w+)")
+_OF_HUB: Final = re.compile(r"(?:(n\d{8})/)?(ILSVRC2012_val_\d{8}|n\d{8}_\d+)_(n\d{8})((?:\.\w+)?)")
 # With more digits, an integer is an identifier.
 _NUMBER: Final = re.compile(r"0|[1-9]\d{0,4}")
 

@@ -200,6 +200,20 @@ class FileSource(TreeItems[Rgb], EncodedSource):
     (True, (64, 48))
     """
 
+    @cached_property
+    def _is_of_hub(self) -> bool:
+        """Return whether the first image has a name of the Hub, which adds its class."""
+        first = next((name for name, _ in self._tree.find(self._prefix) if is_image(name)), "")
+        return original_key(first) != first
+
+    def _find_file(self, key: str, own: str) -> str:
+        """Return the file of an image: its `own` name below the prefix, or that of the Hub."""
+        # Worker processes need no listing of a large folder.
+        names = list_hub_names(key)
+        if not names or not self._is_of_hub or self._tree.has(self._prefix + own):
+            return self._prefix + own
+        return next(filter(self._tree.has, map(self._prefix.__add__, names)), self._prefix + own)
+
     def read_bytes(self, key: str) -> bytes:
         """Read the file of one image."""
         return self._tree.read(self._place(key))
@@ -284,15 +298,14 @@ class ImageFolder(FileSource):
         )
         return (tuple(splits), repeated[0]) if repeated else ((), "")
 
-    @cached_property
-    def _is_of_hub(self) -> bool:
-        """Return whether the first image has a name of the Hub, which adds its class."""
-        first = next((name for name, _ in self._tree.find(self._prefix) if is_image(name)), "")
-        return self._has_classes and original_key(first) != first
+    def _list_folders(self) -> Iterator[str]:
+        names = (name.rpartition("/") for name, _ in self._tree.find() if is_image(name))
+        for folder, slash, own in names:
+            yield posixpath.dirname(folder + slash + (original_key(own) if self._has_classes else own))
 
     def _scan(self) -> Iterator[Named]:
         for name, reason in self._tree.find(self._prefix):
-            yield original_key(name) if self._is_of_hub else name, name, reason
+            yield original_key(name) if self._has_classes and self._is_of_hub else name, name, reason
 
     def _review(self, listing: SourceListing) -> None:
         """Leave out the images beside class folders, which have no class."""
@@ -326,11 +339,7 @@ class ImageFolder(FileSource):
         return (), False
 
     def _place(self, key: str) -> str:
-        # Worker processes need no listing of a large folder.
-        own, names = self._prefix + key, list_hub_names(key)
-        if not names or not self._is_of_hub or self._tree.has(own):
-            return own
-        return next(filter(self._tree.has, map(self._prefix.__add__, names)), own)
+        return self._find_file(key, key) if self._has_classes else self._prefix + key
 
 
 class OneImage(FileSource):
@@ -454,7 +463,7 @@ class LabelledFolder(FileSource):
 
     def _place(self, key: str) -> str:
         # Worker processes need no labels.
-        return self._prefix + key.partition("/")[2]
+        return self._find_file(key, key.partition("/")[2])
 
 
 def put_into_classes(found: Mapping[str, str | None], labels: Labels, where: object) -> Iterator[Named]:
@@ -466,7 +475,7 @@ def put_into_classes(found: Mapping[str, str | None], labels: Labels, where: obj
         if name in labels.left_out:
             continue
         if label := labels.classes.get(name):
-            yield f"{label}/{name}", name, reason
+            yield original_key(f"{label}/{name}"), name, reason
         else:
             yield name, name, reason or f"no label in {where}"
 

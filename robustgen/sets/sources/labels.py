@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from robustgen.errors import SourceError, quote
 from robustgen.files.text_files import parse_object
 from robustgen.sets.sources.base import name_source_in_errors
-from robustgen.sets.sources.classes import is_folder_name, sort_classes
+from robustgen.sets.sources.classes import is_folder_name, original_key, sort_classes
 from robustgen.sets.sources.places import Place, read_named_files
 from robustgen.sets.sources.rows import (
     ANY,
@@ -261,7 +261,8 @@ class ImageNames:
             stem, _ = posixpath.splitext(name)
             if (own := self._paths.setdefault(stem, [])) != [stem]:
                 own.append(name)
-            for part in {posixpath.basename(name), posixpath.basename(stem)}:
+            own = posixpath.basename(original_key(posixpath.basename(name)))
+            for part in {posixpath.basename(name), posixpath.basename(stem), own, posixpath.splitext(own)[0]}:
                 last[part].append(name)
         self._last = {part: names for part, names in last.items() if len(names) == 1}
         lengths = {len(posixpath.basename(name).partition(".")[0]) for name in images}
@@ -285,8 +286,8 @@ class ImageNames:
         number = path.zfill(self._digits) if path.isdecimal() else path
         if found := self._last.get(path) or self._last.get(number, []):
             return found
-        name = posixpath.basename(path)
-        if is_url:
+        name = posixpath.basename(original_key(posixpath.basename(path)))
+        if is_url or name != posixpath.basename(path):
             return self._last.get(name, [])
         if found := self._last.get(strip_prefix(name), []):
             self.with_prefix.add(cell)
@@ -506,7 +507,7 @@ _GROUND_TRUTH, _META = "ILSVRC2012_validation_ground_truth.txt", "meta.mat"
 _FOLDER = "data"
 # The published files have 0.2 MB and 0.5 MB.
 _MOST_BYTES: Final = 1 << 24
-_IMAGE_NAME = re.compile(r"ILSVRC2012_val_(\d{8})\.")
+_IMAGE_NAME = re.compile(r"ILSVRC2012_val_(\d{8})[._]")
 
 
 def is_devkit(place: Place) -> bool:

@@ -18,9 +18,11 @@ from PIL import Image
 
 from robustgen import evaluate
 from robustgen.errors import SourceError
+from robustgen.sets.dataset.selection import select_keys
 from robustgen.sets.sources.base import Source, SourceOptions
 from robustgen.sets.sources.folder import ImageFolder, Photographs
 from robustgen.sets.sources.opening import open_source
+from robustgen.settings.config import Choices
 from robustgen.torch import SourceDataset
 from tests.helpers import cli, cli_error, pictures, put_photo
 
@@ -477,8 +479,12 @@ def test_images_of_imagenet_from_the_hub_have_the_keys_of_the_original(tmp_path:
             put_photo(tmp_path / place, seed=number)
     with tarfile.open(tmp_path / "hub.tar", "w") as archive:
         archive.add(tmp_path / "hub", "")
+    (tmp_path / "split").mkdir()
+    (tmp_path / "hub").rename(tmp_path / "split" / "val")
+    with tarfile.open(tmp_path / "split.tar", "w") as archive:
+        archive.add(tmp_path / "split", "")
     original = open_source(tmp_path / "original")
-    for form in ("hub", "folders", "hub.tar"):
+    for form in ("split/val", "split", "folders", "hub.tar", "split.tar"):
         keys = open_source(tmp_path / form).keys()
         # Workers have listed nothing.
         assert keys == original.keys()
@@ -486,3 +492,27 @@ def test_images_of_imagenet_from_the_hub_have_the_keys_of_the_original(tmp_path:
         assert open_source(tmp_path / form).classes == original.classes
         mirrored = open_source(tmp_path / form, options=SourceOptions(classes=False))
         assert all("_n0" in key for key in mirrored.keys())  # noqa: SIM118
+
+
+def test_lists_with_names_of_the_hub_and_of_the_original_are_the_same(tmp_path: Path) -> None:
+    named = {"ILSVRC2012_val_00000293": "n01440764", "ILSVRC2012_val_00000236": "n01443537"}
+    for number, (stem, wnid) in enumerate(named.items()):
+        for place in (f"flat/{stem}.JPEG", f"hub/{stem}_{wnid}.JPEG", f"original/{wnid}/{stem}.JPEG"):
+            put_photo(tmp_path / place, seed=number)
+    forms = {"original": "{0}.JPEG", "hub": "{0}_{1}.JPEG", "stems": "{0}", "stems_of_hub": "{0}_{1}"}
+    original = open_source(tmp_path / "original")
+    for form, text in forms.items():
+        rows = [(text.format(*each), each[1]) for each in named.items()]
+        labels = tmp_path / f"{form}.csv"
+        labels.write_text("image,label\n" + "".join(f"{name},{wnid}\n" for name, wnid in rows))
+        for source in ("flat", "hub"):
+            options = SourceOptions(labels=str(labels))
+            keys = open_source(tmp_path / source, options=options).keys()
+            assert keys == original.keys()
+            read = open_source(tmp_path / source, options=options).read_bytes
+            assert [*map(read, keys)] == [*map(original.read_bytes, keys)]
+        subset = tmp_path / f"{form}.txt"
+        subset.write_text(f"{rows[0][0]}\n")
+        for source in ("original", "hub"):
+            choices = Choices(source=str(tmp_path / source), subset=f"@{subset}")
+            assert select_keys(open_source(tmp_path / source), choices) == (original.keys()[0],)
