@@ -482,11 +482,10 @@ def _read_one_hot(columns: Mapping[str, Mapping[str, Any]], read: Reading[Any], 
         way += "; if labels contain blanks, separate the columns by tabs"
     marks = {title: {row: as_text(cell) for row, cell in each.items()} for title, each in columns.items()}
     if not all(cell in _MARKS for each in marks.values() for cell in each.values()) or not marks:
-        problem = f"none of the columns {listed} has a known name of labels" if columns else "no class"
-        if not columns and read.split:
-            problem = (
-                f"column {read.split!r} says splits, no other one labels: give it as the key subset: @FILE"
-            )
+        problem = f"none of the columns {listed} has a known name of labels"
+        if not columns:
+            says = f"column {read.split!r} says splits, no other one labels" if read.split else "no class"
+            problem = f"{says}: give a list of images as the key subset: @FILE"
         raise SourceError(f"{row}: {problem}; {way}")
     classes = dict[str, str | None]()
     for row, _ in read.rows:

@@ -54,6 +54,10 @@ _SPLIT_FILE: Final = re.compile(r"partition|split", re.IGNORECASE)
 _SAME_SPLIT: Final = ({"train", "training"}, {"val", "valid", "validation"}, {"test", "testing"})
 _SPLIT_WORDS: Final = frozenset({"trainval", "dev", "eval"}.union(*_SAME_SPLIT))
 _NUMBER: Final = re.compile(r"-?\d+(\.\d*)?")
+# In a line whose names of files contain blanks.
+_FILE_FIRST: Final = re.compile(
+    rf"(.*?(?:{'|'.join(map(re.escape, (*EXTENSIONS, *VIDEOS)))}))(?:\s+(.*))?", re.IGNORECASE
+)
 _SEPARATORS: Final = ("\t", ",", ";", "|")
 _OF_KINETICS: Final = ("youtube_id", "time_start", "time_end")
 # Beginnings of pickles, NumPy's files, HDF5, gzip and zip.
@@ -538,10 +542,23 @@ def list_tables(
         if len({*counts[1:]}) == 1 and counts[0] == counts[1] - 1:
             # As R and pandas read it, the header does not name the first column.
             yield Table(["", *words[0][1]], words[1:])
-        is_even = len({*counts}) == 1
-        yield Table([], words if is_even else [(row, line.split(None, 1)) for row, line in lines.items()])
+        yield _split_even(lines, [line.split(None, 1) for line in lines.values()])
+        named = [_FILE_FIRST.fullmatch(line) for line in lines.values()]
+        if all(named[1:]) and any(match and " " in match[1] for match in named):
+            starts = [
+                [match[1], match[2] or ""] if match else line.split(None, 1)
+                for match, line in zip(named, lines.values(), strict=True)
+            ]
+            yield _split_even(lines, starts)
     if of_lines and lines:
         yield Table([], [(row, [line]) for row, line in lines.items()])
+
+
+def _split_even(rows: Iterable[str], starts: Sequence[list[str]]) -> Table:
+    """Return the table of the first cells and the rests of rows; the rests are words if all have as many."""
+    words = [[*start[:1], *start[-1].split()] if len(start) > 1 else start for start in starts]
+    is_even = len({*map(len, words)}) == 1
+    return Table([], [*zip(rows, words if is_even else starts, strict=True)])
 
 
 def _read_csv(

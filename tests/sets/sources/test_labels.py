@@ -8,8 +8,10 @@ import pytest
 
 from robustgen import evaluate
 from robustgen.errors import SourceError
+from robustgen.sets.dataset.selection import select_keys
 from robustgen.sets.sources.base import Source, SourceOptions
 from robustgen.sets.sources.opening import open_source
+from robustgen.settings.config import Choices
 from robustgen.torch import SourceDataset
 from tests.helpers import cli, cli_error, errors_of, pictures, put_photo
 from tests.sets.sources.test_trees import put_tar, put_zip
@@ -263,3 +265,23 @@ def test_scores_need_labels(images: Path, tmp_path: Path) -> None:
         evaluate(model, source=str(images / "questions.jsonl"), **few)
     flips = {"perturbations": ["brightness"], "limit": 2, "jobs": 1, "quiet": True}
     assert evaluate(model, source=str(images / "questions.jsonl"), **flips) is not None
+
+
+BLANKS = {"a b.jpg": "great white shark", "b.jpg": "dog", "c d.JPG": "house cat"}
+
+
+@pytest.mark.parametrize("header", ["", "image label\n"])
+def test_names_and_classes_may_have_blanks(tmp_path: Path, header: str) -> None:
+    for name in BLANKS:
+        put_photo(tmp_path / "photos" / name)
+    lines = header + "".join(f"{name} {label}\n" for name, label in BLANKS.items())
+    source = read(tmp_path / "photos", lines, "labels.txt")
+    assert [*source.keys()] == sorted(f"{label}/{name}" for name, label in BLANKS.items())
+    few = lines[: lines.index("c d")]
+    choices = Choices(source=str(tmp_path / "photos"), subset=f"@{tmp_path / 'list.txt'}")
+    (tmp_path / "list.txt").write_text(few)
+    assert select_keys(open_source(tmp_path / "photos"), choices) == ("a b.jpg", "b.jpg")
+    # Two columns or one class, and no class at all.
+    for label in ("big cat", ""):
+        with pytest.raises(SourceError, match=r"tabs|subset"):
+            read(tmp_path / "photos", "".join(f"{name} {label}\n" for name in BLANKS), "labels.txt").keys()
