@@ -261,8 +261,13 @@ class ImageNames:
             stem, _ = posixpath.splitext(name)
             if (own := self._paths.setdefault(stem, [])) != [stem]:
                 own.append(name)
-            own = posixpath.basename(original_key(posixpath.basename(name)))
-            for part in {posixpath.basename(name), posixpath.basename(stem), own, posixpath.splitext(own)[0]}:
+            first = posixpath.basename(original_key(posixpath.basename(name)))
+            for part in {
+                posixpath.basename(name),
+                posixpath.basename(stem),
+                first,
+                posixpath.splitext(first)[0],
+            }:
                 last[part].append(name)
         self._last = {part: names for part, names in last.items() if len(names) == 1}
         lengths = {len(posixpath.basename(name).partition(".")[0]) for name in images}

@@ -259,11 +259,16 @@ def read_rows(
         A named column is missing, two columns name images equally well, a row is too long, or the rows
         belong to several splits of which none was chosen.
     """
-    found = [(column, table) for table in tables if (column := _find_files(table, match, asked, is_label))]
+    found = [(columns, table) for table in tables if (columns := _find_files(table, match, asked, is_label))]
     if not found:
         return None
-    column, table = max(found, key=lambda each: each[0].score)
-    return _choose_split(_name_columns(table, column, is_label), where, asked, is_label)
+    columns, table = max(found, key=lambda each: each[0][0].score)
+    if any(each.score == columns[0].score and each.found != columns[0].found for each in columns[1:2]):
+        both = " and ".join(repr(table.titles[each.number]) for each in columns[:2])
+        raise SourceError(
+            f"{table.rows[0][0]}: columns {both} name different images; choose one with file_column"
+        )
+    return _choose_split(_name_columns(table, columns[0], is_label), where, asked, is_label)
 
 
 def refuse_unmatched(
@@ -311,11 +316,9 @@ def _find_files(
     match: Callable[[Sequence[str]], list[Found]],
     asked: Asked,
     is_label: Callable[[str], bool],
-) -> _Column[Found] | None:
-    """Return the column whose cells name most images, with their full names before others; None without."""
+) -> list[_Column[Found]]:
+    """Return the columns whose cells name images: that of most first, with their full names before others."""
     titles, columns = table.titles, list[_Column[Found]]()
-    if asked.file is not None and asked.file not in _list_titles(table):
-        return None
     for number in _list_candidates(table, asked, is_label):
         cells = [str(cell) for cell in table.column(number)]
         found = match(cells)
@@ -323,13 +326,7 @@ def _find_files(
         files = sum(bool(each) and _is_path(cell) for each, cell in zip(found, cells, strict=True))
         if count:
             columns.append(_Column((files, count, plain(titles[number]) in _MAYBE_OF_FILES), number, found))
-    columns.sort(key=lambda each: each.score, reverse=True)
-    if len(columns) > 1 and columns[0].score == columns[1].score and columns[0].found != columns[1].found:
-        both = " and ".join(repr(titles[each.number]) for each in columns[:2])
-        raise SourceError(
-            f"{table.rows[0][0]}: columns {both} name different images; choose one with file_column"
-        )
-    return columns[0] if columns else None
+    return sorted(columns, key=lambda each: each.score, reverse=True)
 
 
 def _list_titles(table: Table) -> list[str]:
