@@ -501,7 +501,7 @@ TOGETHER = {
     " sharding",
     "sets/executors": "guest",
     "sets/sources": "source_urls",
-    "torch": "torch_docs",
+    "torch": "torch_docs uniform_noise",
 }
 
 

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from robustgen.torch.consistency import AugMixDataset, jensen_shannon_loss, stability_loss
     from robustgen.torch.datasets import CorruptedDataset, PerturbedDataset, SourceDataset, VariantsDataset
     from robustgen.torch.items import SeededDataset
-    from robustgen.torch.transform import Corrupt
-    from robustgen.torch.uniform_noise import UniformNoise
+    from robustgen.torch.transform import Corrupt, UniformNoise
 
 __all__ = [
     "AugMixDataset", "ClipDataset", "Corrupt", "CorruptedDataset", "PerturbedDataset", "SeededDataset",
@@ -32,8 +31,7 @@ else:
             "robustgen.torch.consistency": "AugMixDataset jensen_shannon_loss stability_loss",
             "robustgen.torch.datasets": "CorruptedDataset PerturbedDataset SourceDataset VariantsDataset",
             "robustgen.torch.items": "SeededDataset",
-            "robustgen.torch.transform": "Corrupt",
-            "robustgen.torch.uniform_noise": "UniformNoise",
+            "robustgen.torch.transform": "Corrupt UniformNoise",
         },
     )
 

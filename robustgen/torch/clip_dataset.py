@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from robustgen.errors import ArgumentError, ImageError, MissingDependencyError
+from robustgen.errors import ArgumentError, ImageError
 from robustgen.pixels.benchmarks.editions import get_edition
 from robustgen.pixels.benchmarks.kinds import CLEAN, Variant
 from robustgen.pixels.benchmarks.registry import Temporal
@@ -16,7 +16,7 @@ from robustgen.pixels.imaging.frames import parse_rate, sample_frames
 from robustgen.sets.dataset.recipes import ClipRecipe
 from robustgen.sets.sources.base import Items, SourceOptions
 from robustgen.sets.sources.opening import open_source
-from robustgen.torch.items import check_natural, find_variant
+from robustgen.torch.items import check_natural, find_variant, import_torch
 
 
 class ClipDataset:
@@ -115,12 +115,7 @@ class ClipDataset:
         return len(self.keys)
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
-        try:
-            import torch
-        except ImportError as error:
-            raise MissingDependencyError(
-                "ClipDataset needs PyTorch: pip install 'robustgen[torch]'"
-            ) from error
+        torch = import_torch("ClipDataset")
         key = self.keys[operator.index(index)]
         clip = torch.from_numpy(self._make(key)).permute(0, 3, 1, 2).contiguous()
         return self.transform(clip) if self.transform else clip, self.source.label(key)

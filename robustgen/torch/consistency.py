@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
-from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.errors import ArgumentError, ArgumentTypeError
 from robustgen.pixels.imaging.augmix import AugMix, augmix
 from robustgen.pixels.imaging.decode import as_rgb
-from robustgen.torch.items import EpochDataset, MapStyle, split_pair
+from robustgen.torch.items import EpochDataset, MapStyle, import_torch, split_pair
 
 Views = tuple[Any, Any, Any]
 
@@ -76,17 +75,11 @@ class AugMixDataset(EpochDataset):
         image, label = split_pair(self.dataset[position], position)
         pixels = as_rgb(image)
         rng = np.random.default_rng((self.seed, self.epoch, position))
-        first, second = (augmix(pixels, self.parameters, rng) for _ in range(2))
-        as_picture = isinstance(image, Image.Image)
-        return (
-            self._view(pixels.copy(), as_picture),
-            self._view(first, as_picture),
-            self._view(second, as_picture),
-        ), label
-
-    def _view(self, pixels: Rgb, as_picture: bool) -> Any:
-        view = Image.fromarray(pixels) if as_picture else pixels
-        return self.preprocess(view) if self.preprocess else view
+        views: list[Any] = [pixels.copy(), *(augmix(pixels, self.parameters, rng) for _ in range(2))]
+        if isinstance(image, Image.Image):
+            views = [*map(Image.fromarray, views)]
+        first, second, third = map(self.preprocess, views) if self.preprocess else views
+        return (first, second, third), label
 
 
 # The mean prediction is clamped away from 0 before its logarithm, as published.
@@ -135,7 +128,7 @@ def jensen_shannon_loss(
     # It imports SciPy, which the data set does not need.
     from robustgen.metrics.classification import divergence_from_mean
 
-    torch = _torch("jensen_shannon_loss")
+    torch = import_torch("jensen_shannon_loss")
     logits = (logits_clean, logits_1, logits_2)
     _check_logits(logits, torch)
     # In half precision, 1e-7 would be rounded to 0.
@@ -183,21 +176,13 @@ def stability_loss(logits_clean: Any, logits_noisy: Any, labels: Any = None, wei
     >>> round(float(stability_loss(logits, -logits, weight=1)), 4)
     1.4664
     """
-    torch = _torch("stability_loss")
+    torch = import_torch("stability_loss")
     _check_logits((logits_clean, logits_noisy), torch)
     precision = torch.promote_types(logits_clean.dtype, torch.float32)
     clean = torch.softmax(logits_clean, 1, dtype=precision)
     noisy = torch.log_softmax(logits_noisy, 1, dtype=precision)
     loss = -weight * (clean * noisy).sum(1).mean()
     return loss if labels is None else loss + torch.nn.functional.cross_entropy(logits_clean, labels)
-
-
-def _torch(name: str) -> Any:
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingDependencyError(f"{name} needs PyTorch: pip install 'robustgen[torch]'") from error
-    return torch
 
 
 def _check_logits(logits: Sequence[Any], torch: Any) -> None:

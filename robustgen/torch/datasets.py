@@ -2,7 +2,6 @@
 
 import operator
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -25,6 +24,7 @@ from robustgen.pixels.imaging.decode import (
 from robustgen.pixels.imaging.jpeg import Libjpeg, check_libjpeg
 from robustgen.sets.dataset.layouts import describe_likely_maps
 from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, PerturbationRecipe
+from robustgen.sets.formats.base import Encoder
 from robustgen.sets.formats.encoders import JpegEncoder, Mp4Encoder
 from robustgen.sets.sources.base import Source, SourceOptions
 from robustgen.sets.sources.folder import ImageFolder
@@ -207,59 +207,53 @@ def make_output(recipe: BenchmarkRecipe[Any], variant: Variant, image: Prepared)
     return output.copy() if any(np.may_share_memory(output, each) for each in kept) else output
 
 
-class Maker(ABC):
-    """Creates the outputs of prepared images as they are read from the files of a set."""
+@dataclass(frozen=True)
+class Maker:
+    """Creates the outputs of prepared images as they are read from the files of a set.
+
+    Attributes
+    ----------
+    recipe : BenchmarkRecipe
+    encoder : Encoder or None
+        Of the files that the outputs pass through; None for none.
+    transform : callable or None
+        Function applied to each image or frame: a Pillow image of a Pillow image, else an array.
+    """
 
     recipe: BenchmarkRecipe[Any]
+    encoder: Encoder | None
+    transform: Callable[[Any], Any] | None
 
     def make(self, variant: Variant, key: str, image: Any) -> Any:
         """Return the transformed output of `variant` for a source image."""
         return self.finish(variant, prepare_image(self.recipe, key, image))
 
-    @abstractmethod
     def finish(self, variant: Variant, image: Prepared) -> Any:
-        """Return the transformed output of `variant` for a prepared image."""
+        """Return the transformed image, or the frames: stacked if transformed, else an array."""
+        made = make_output(self.recipe, variant, image)
+        if self.encoder:
+            made = self.encoder.as_read(variant, image.key, made)
+        if made.ndim == 3:
+            return self._transform(made, image)
+        return _stack(self._transform(frame, image) for frame in made) if self.transform else made
 
-
-@dataclass(frozen=True)
-class Corrupter(Maker):
-    """Creates the images of a C set: Pillow images of Pillow images, else arrays, uint8 (H', W', 3).
-
-    Attributes
-    ----------
-    recipe : CorruptionRecipe
-    jpeg : int or None
-        Quality of the files; None for no JPEG.
-    transform : callable or None
-        Function applied to the result.
-    """
-
-    recipe: CorruptionRecipe
-    jpeg: int | None
-    transform: Callable[[Any], Any] | None
-
-    def finish(self, variant: Variant, image: Prepared) -> Any:
-        """Return the transformed image."""
-        pixels = make_output(self.recipe, variant, image)
-        if self.jpeg is not None:
-            subsampling = get_edition(self.recipe.edition).subsampling
-            pixels = JpegEncoder(self.jpeg, subsampling=subsampling).as_read(variant, image.key, pixels)
+    def _transform(self, pixels: Rgb, image: Prepared) -> Any:
         result = Image.fromarray(pixels) if image.is_picture else pixels
         return self.transform(result) if self.transform else result
 
 
-def open_corrupter(
-    edition: str, seed: int, jpeg: Quality, transform: Callable[[Any], Any] | None
-) -> Corrupter:
-    """Return a function that creates the images of the C set of `edition` and `seed`.
+def open_corrupter(edition: str, seed: int, jpeg: Quality, transform: Callable[[Any], Any] | None) -> Maker:
+    """Return what creates the images of the C set of `edition` and `seed`.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
         An argument is invalid.
     """
-    recipe = CorruptionRecipe(get_edition(edition).name, check_natural("seed", seed))
-    return Corrupter(recipe, resolve_quality(jpeg, edition), transform)
+    row, quality = get_edition(edition), resolve_quality(jpeg, edition)
+    recipe = CorruptionRecipe(row.name, check_natural("seed", seed))
+    encoder = None if quality is None else JpegEncoder(quality, subsampling=row.subsampling)
+    return Maker(recipe, encoder, transform)
 
 
 class _MadeDataset:
@@ -354,42 +348,15 @@ class CorruptedDataset(_MadeDataset):
 VideoChoice = bool | Literal["published"]
 
 
-@dataclass(frozen=True)
-class Perturber(Maker):
-    """Creates the frames of a P set.
-
-    Attributes
-    ----------
-    recipe : PerturbationRecipe
-    encoder : Mp4Encoder or None
-        Of the files that the frames pass through; None for no video.
-    transform : callable or None
-        Function applied to each frame.
-    """
-
-    recipe: PerturbationRecipe
-    encoder: Mp4Encoder | None
-    transform: Callable[[Any], Any] | None
-
-    def finish(self, variant: Variant, image: Prepared) -> Any:
-        """Return the stacked transformed frames; without a transform uint8 (T, H, W, 3)."""
-        frames = make_output(self.recipe, variant, image)
-        if self.encoder:
-            frames = self.encoder.as_read(variant, image.key, frames)
-        if not self.transform:
-            return frames
-        return _stack(self.transform(Image.fromarray(each) if image.is_picture else each) for each in frames)
-
-
 def open_perturber(
     edition: str, seed: int, video: VideoChoice, transform: Callable[[Any], Any] | None
-) -> Perturber:
+) -> Maker:
     """Return what creates the frames of the P set of `edition` and `seed`; errors as `open_corrupter`."""
     row = get_edition(edition)
     if video == "published":
         video = row.format == "jpeg"
     encoder = Mp4Encoder(noises=frozenset(IMAGENET_P.noises)) if video else None
-    return Perturber(PerturbationRecipe(row.name, check_natural("seed", seed)), encoder, transform)
+    return Maker(PerturbationRecipe(row.name, check_natural("seed", seed)), encoder, transform)
 
 
 def _stack(frames: Iterable[Any]) -> Any:
@@ -513,11 +480,9 @@ class VariantsDataset(_MadeDataset):
         if not self.variants:
             raise ArgumentError("variants must contain at least one")
         is_p = all(each == IMAGENET_P.variant(each.name, each.level) for each in self.variants)
-        maker: Maker = (
-            open_perturber(edition, seed, video, transform)
-            if is_p
-            else open_corrupter(edition, seed, jpeg, transform)
-        )
+        maker = open_corrupter(edition, seed, jpeg, transform)
+        if is_p:
+            maker = open_perturber(edition, seed, video, transform)
         for each in self.variants:
             find_variant(maker.recipe, each.name, each.level)
         super().__init__(base, key, maker, self.variants)

@@ -20,6 +20,16 @@ from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, IMAGENET_C, 
 from robustgen.sets.dataset.recipes import BenchmarkRecipe
 from robustgen.sets.sources.imagenet import find_folders_of_classes
 
+
+def import_torch(name: str) -> Any:
+    """Return PyTorch, which the object called `name` needs; raise a MissingDependencyError without it."""
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingDependencyError(f"{name} needs PyTorch: pip install 'robustgen[torch]'") from error
+    return torch
+
+
 # --- the wrapped data sets: map-style, with pairs of an image and something else -------------------
 
 
@@ -275,23 +285,15 @@ class SeededDataset(EpochDataset):
 
     def __init__(self, dataset: MapStyle, *, seed: int = 0) -> None:
         super().__init__(dataset, seed)
-        _import_torch()
+        import_torch("SeededDataset")
 
     def __getitem__(self, index: int) -> Any:
         position = range(len(self))[operator.index(index)]
         sequence = np.random.SeedSequence((self.seed, self.epoch, position))
-        generator = _import_torch().default_generator
+        generator = import_torch("SeededDataset").default_generator
         before = generator.get_state()
         generator.manual_seed(int(sequence.generate_state(1, np.uint64)[0]) >> 1)
         try:
             return self.dataset[position]
         finally:
             generator.set_state(before)
-
-
-def _import_torch() -> Any:
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingDependencyError("SeededDataset needs PyTorch: pip install 'robustgen[torch]'") from error
-    return torch

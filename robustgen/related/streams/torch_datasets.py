@@ -24,7 +24,7 @@ from robustgen.related.streams.ccc import (
     make_image,
 )
 from robustgen.related.streams.rows import CccFile, StreamRow, holds_ccc, read_rows
-from robustgen.torch.datasets import Corrupter, open_corrupter
+from robustgen.torch.datasets import Maker, open_corrupter
 from robustgen.torch.items import (
     Key,
     MapStyle,
@@ -45,7 +45,7 @@ class DomainPlayer:
     """Creates images from rows that name one corruption each; messages call them `name`."""
 
     def __init__(
-        self, base: MapStyle, rows: Iterable[StreamRow], name: str, keys: Keys, corrupter: Corrupter
+        self, base: MapStyle, rows: Iterable[StreamRow], name: str, keys: Keys, corrupter: Maker
     ) -> None:
         self._base, self._keys, self._corrupter = base, keys, corrupter
         # For millions of rows: a few numbers each, which processes share.
