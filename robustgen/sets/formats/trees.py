@@ -197,15 +197,18 @@ class SequenceFolder(VariantFolder):
             return bool(self.listing.places.get(key, key) == key)
         return not self._store.exists(f"{key}{VIDEO}")
 
-    def load_measured(self, key: str) -> tuple[Rgb, int]:
-        """Decode the frames of a sequence: uint8 ndarray of shape (T, H, W, 3); and return their bytes."""
+    def read_encoded(self, key: str) -> bytes | list[tuple[str, bytes]]:
+        """Read the bytes of the video, or the names and bytes of the frames."""
         with name_image_in_errors(key):
             if not self.has_frames(key):
-                data = self._store.read(f"{key}{VIDEO}")
-                return video.read_frames(data, key), len(data)
+                return self._store.read(f"{key}{VIDEO}")
             names = [entry.path for entry in self._store.list(key) if entry.path.endswith(".png")]
-            frames = [*self._store.map(self._store.read, names)]
-            return video.stack_frames(zip(names, frames, strict=True), key), sum(map(len, frames))
+            return [*zip(names, self._store.map(self._store.read, names), strict=True)]
+
+    def decode(self, data: Any, key: str) -> Rgb:
+        """Decode the frames of a sequence: uint8 ndarray of shape (T, H, W, 3)."""
+        with name_image_in_errors(key):
+            return video.read_frames(data, key) if isinstance(data, bytes) else video.stack_frames(data, key)
 
     def size(self, key: str) -> int:
         """Return the bytes of the video, or of all frames."""

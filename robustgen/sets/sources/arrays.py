@@ -157,6 +157,11 @@ class NumberedSource(Source):
     def _indices(self) -> dict[str, int]:
         return {key: index for index, key in enumerate(self._keys)}
 
+    @cached_property
+    def _identities(self) -> dict[int, str]:
+        # Each array of a set is a unit of its own, which reads all images.
+        return {}
+
     def keys(self) -> tuple[str, ...]:
         """Return the names of the rows in order, usually their numbers."""
         return self._keys
@@ -167,8 +172,11 @@ class NumberedSource(Source):
 
     def read(self, key: str) -> tuple[Rgb | Image.Image, str]:
         """Return a copy of one image and the identity of its bytes."""
-        image = self.images[self._index(key)]
-        return as_rgb(image).copy(), hashlib.sha256(image.tobytes()).hexdigest()[:16]
+        index = self._index(key)
+        image = self.images[index]
+        if index not in self._identities:
+            self._identities[index] = hashlib.sha256(image.tobytes()).hexdigest()[:16]
+        return as_rgb(image).copy(), self._identities[index]
 
     def label(self, key: str) -> int:
         """Return the label of one image; raise an ImageError if `key` is unknown."""

@@ -388,15 +388,14 @@ class EncodedSource(ListedItems[Rgb], Source):
 
     def load(self, key: str) -> Rgb:
         """Decode one image: uint8 ndarray of shape (H, W, 3); raise an ImageError if it is unreadable."""
-        return self.load_measured(key)[0]
+        return self.decode(self.read_encoded(key), key)
 
-    def load_measured(self, key: str) -> tuple[Rgb, int]:
-        """Return the result of `load`, and the size of the file in bytes."""
+    def read_encoded(self, key: str) -> Any:
+        """Read what `decode` takes: the bytes of the file; raise an ImageError if it is unreadable."""
         with name_image_in_errors(key):
-            data = self.read_bytes(key)
-        return self.decode(data, key), len(data)
+            return self.read_bytes(key)
 
-    def decode(self, data: bytes, key: str) -> Rgb:
+    def decode(self, data: Any, key: str) -> Rgb:
         """Decode the bytes of the file of one image, as `load` does."""
         return decode(io.BytesIO(data), key, self.libjpeg, self.levels)
 
@@ -487,13 +486,9 @@ class IndexedSource(Index, EncodedSource):
         """Return the stored number of a sample of a set; else the index of one image's class."""
         return self.listing.labels[key] if self.kind else super().label(key)
 
-    def load(self, key: str) -> Rgb:
+    def decode(self, data: Any, key: str) -> Rgb:
         """Decode one image (H, W, 3), or the frames (T, H, W, 3) of a video; uint8."""
-        if self.kind != "p":
-            return super().load(key)
-        with name_image_in_errors(key):
-            data = self.read_bytes(key)
-        return video.read_frames(data, key)
+        return video.read_frames(data, key) if self.kind == "p" else super().decode(data, key)
 
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; raise an ImageError if `key` is unknown."""

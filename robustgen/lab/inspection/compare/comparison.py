@@ -67,7 +67,10 @@ def compare_sets(options: Comparing) -> Comparison:
     plan = _choose_sample(sides, folders, options)
     if any(sides.unlike_files(folder, key) for key, variants in plan.items() for folder in variants):
         notes.append("one has videos, the other frames: their file sizes are not compared")
-    found = _measure_variants(sides, plan, folders, options.jobs or count_cores())
+    # Text says of equal pairs that they are equal; their values matter to tests of operations with others.
+    is_text = options.format != "json" and not options.output
+    measured = set[str]() if is_text else {variant.name for variant in first.variants.values()}
+    found = _measure_variants(sides, plan, folders, options.jobs or count_cores(), measured)
     judge = _Judge(kind, options.margin)
     variants = {folder: first.variants[folder] for folder in folders}
     levels = Counter(variant.name for variant in variants.values())
@@ -175,21 +178,33 @@ def _choose_sample(sides: Sides, folders: Iterable[str], options: Comparing) -> 
 
 
 def _measure_variants(
-    sides: Sides, plan: Mapping[str, list[str]], folders: Iterable[str], jobs: int
+    sides: Sides, plan: Mapping[str, list[str]], folders: Iterable[str], jobs: int, measured: set[str]
 ) -> dict[str, list[Pair | Problem]]:
-    """Return the results of each variant, in the order of `plan`, independent of the threads."""
-    found: dict[str, list[Pair | Problem]] = {folder: [] for folder in folders}
+    """Return the results of each variant, in the order of `plan`, independent of the threads.
+
+    `measured` are the operations of which equal pairs are measured too; those with unequal pairs join them.
+    """
+    found = {folder: dict[str, Pair | Problem]() for folder in folders}
+
+    def is_left(folder: str, key: str) -> bool:
+        result = found[folder].get(key)
+        is_deferred = isinstance(result, Pair) and not result.is_measured
+        return result is None or (is_deferred and sides.a.variants[folder].name in measured)
+
     pool = ThreadPoolExecutor(jobs)
     try:
-        done = pool.map(lambda each: sides.measure(*each), plan.items())
-        with progress.Meter(sum(map(len, plan.values())), "pairs") as bar:
-            for image in done:
-                bar.update(len(image))
-                for folder, result in image:
-                    found[folder].append(result)
+        while left := {
+            key: own for key, every in plan.items() if (own := [each for each in every if is_left(each, key)])
+        }:
+            done = pool.map(lambda each: (each[0], sides.measure(each[0], each[1], measured)), left.items())
+            with progress.Meter(sum(map(len, left.values())), "pairs") as bar:
+                for key, image in done:
+                    bar.update(len(image))
+                    for folder, result in image:
+                        found[folder][key] = result
     finally:
         pool.shutdown(cancel_futures=True)
-    return found
+    return {folder: [*results.values()] for folder, results in found.items()}
 
 
 def _variant_result(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from statistics import fmean
-from typing import Final, Literal
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from robustgen.display.text import format_count
 from robustgen.errors import ImageError, RobustgenError, SourceError
 from robustgen.files.set_files import check_folder
 from robustgen.files.storage import Store, open_store
-from robustgen.lab.inspection.compare.equivalence import Effect, find_quantiles
+from robustgen.lab.inspection.compare.equivalence import METRICS, Effect, find_quantiles
 from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, Kind, Variant
 from robustgen.pixels.imaging.arrays import Pixels
 from robustgen.pixels.imaging.frames import spread_frames, stills
@@ -25,13 +25,14 @@ from robustgen.pixels.imaging.similarity import Alignment, Reference, Similarity
 from robustgen.pixels.imaging.third_party import cv2
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.formats.base import WrittenSet
-from robustgen.sets.formats.trees import SequenceFolder, TreeSet, VariantFolder
+from robustgen.sets.formats.trees import SequenceFolder, TreeSet, VariantClips, VariantFolder
 from robustgen.sets.sources.base import Source, read_ahead
 from robustgen.sets.sources.clip_folder import ClipFolder, without_video_suffix
 from robustgen.sets.sources.files import EncodedSource
 from robustgen.settings.inspecting import Comparing
 
 Name = Literal["A", "B", "clean"]
+_Result = TypeVar("_Result")
 
 # Enough to characterise a sequence; measuring all 31 frames would take four times as long.
 _FRAMES_MEASURED: Final = 8
@@ -39,6 +40,7 @@ _FRAMES_MEASURED: Final = 8
 # PSNR, SSIM, MS-SSIM, and the displacement across and down.
 _Likeness = tuple[float, float, float, float, float]
 _UNKNOWN: Final[_Likeness] = (np.nan,) * 5
+_UNMEASURED: Final = np.full((2, len(METRICS)), np.nan)
 
 # A lossy link may lose whole frames; frames of wrong bits may not be decoded.
 _LOSES_FRAMES: Final = frozenset({"video-c:packet_loss", "video-c:bit_error"})
@@ -104,14 +106,20 @@ class Side:
         """Return the pixels of an image, sequence or clip of the variant in `folder`."""
         return self.source(folder).load(self._videos.get(key, key))
 
-    def load_measured(self, folder: str, key: str) -> tuple[Pixels, float]:
-        """Return the result of `load`, and the bytes of the file or of all frames; NaN without a file."""
+    def read(self, folder: str, key: str) -> "_Read":
+        """Read the files of an item, and return them with their bytes and what decodes them."""
         source, own = self.source(folder), self._videos.get(key, key)
-        if not isinstance(self.written, TreeSet):
-            return source.load(own), math.nan
         if isinstance(source, EncodedSource):
-            return source.load_measured(own)
-        return source.load(own), source.size(own)
+            data = source.read_encoded(own)
+            size = len(data) if isinstance(data, bytes) else sum(len(frame) for _, frame in data)
+            has_file = isinstance(self.written, TreeSet)
+            return _Read(
+                (type(source), data), size if has_file else math.nan, partial(source.decode, data, own)
+            )
+        if isinstance(source, VariantClips):
+            clip, identity = source.read(own)
+            return _Read(identity, source.size(own), clip.stack)
+        return _Read(None, math.nan, partial(source.load, own))
 
     def is_video(self, folder: str, key: str) -> bool | None:
         """Return whether an item is a video, not a folder of frames; None for images."""
@@ -145,7 +153,7 @@ class Pair:
     ----------
     key : str
     values : ndarray, (2, metrics)
-        Measurements in A and in B; NaN if not available.
+        Measurements in A and in B; NaN if not available, all NaN if they were not wanted.
     offset, spread : float
         Mean and standard deviation over the pixels of B - A, in grey levels.
     equal : bool
@@ -162,9 +170,36 @@ class Pair:
     cut: bool
 
     @property
+    def is_measured(self) -> bool:
+        """Return whether the metrics were measured."""
+        return self.values is not _UNMEASURED
+
+    @property
     def distance(self) -> float:
         """Return the root mean square of B - A over the pixels, in grey levels."""
         return math.hypot(self.offset, self.spread)
+
+
+class _Read(NamedTuple):
+    """The files of an item as read.
+
+    Attributes
+    ----------
+    identity
+        Equal only for items with equal pixels; None if unknown.
+    size : float
+        Bytes of the file or of all frames; NaN without a file.
+    decode : callable
+        Returns the pixels.
+    """
+
+    identity: Any
+    size: float
+    decode: Callable[[], Pixels]
+
+    def is_same(self, other: "_Read") -> bool:
+        """Return whether the pixels of `other` are known to be the same before any are decoded."""
+        return self.identity is not None and bool(self.identity == other.identity)
 
 
 @dataclass(frozen=True)
@@ -197,31 +232,40 @@ class Sides:
         """Return the store of a set on a server, if there is one."""
         return self.b.written.store if self.a.written.store.is_local else self.a.written.store
 
-    def measure(self, key: str, folders: Sequence[str]) -> list[tuple[str, Pair | Problem]]:
-        """Read and measure the image `key` in each of the variants; on a server, read the next ones ahead."""
+    def measure(
+        self, key: str, folders: Sequence[str], unequal: set[str]
+    ) -> list[tuple[str, Pair | Problem]]:
+        """Read and measure the image `key` in each of the variants; on a server, read the next ones ahead.
+
+        Equal pairs are measured only of operations in `unequal`, to which those of unequal pairs are added.
+        """
         references = _References(self.clean, key)
         reads = read_ahead(self._slower.location, partial(self._read, key), folders)
         return [
-            (folder, self._pair(key, folder, read, references))
+            (folder, self._pair(key, folder, read, references, unequal))
             for folder, read in zip(folders, reads, strict=True)
         ]
 
     def _read(self, key: str, folder: str) -> tuple[Pixels, Pixels, tuple[float, float]]:
         """Return the pixels in A and in B, and the bytes of both; raise an `_UnusableError`."""
 
-        def read(side: Side) -> tuple[Pixels, float]:
+        def attempt(side: Side, act: Callable[[], _Result]) -> _Result:
             try:
-                return side.load_measured(folder, key)
+                return act()
             except RobustgenError as error:
                 # Folder and key are printed separately.
                 reason = error.reason if isinstance(error, ImageError) else str(error)
                 name: Name = "A" if side is self.a else "B"
                 raise _UnusableError(Problem(name, folder, key, reason)) from error
 
-        (a, size_a), (b, size_b) = self._slower.map(read, (self.a, self.b), 2)
+        first, second = self._slower.map(
+            lambda side: attempt(side, partial(side.read, folder, key)), (self.a, self.b), 2
+        )
+        a = attempt(self.a, first.decode)
+        b = a if first.is_same(second) else attempt(self.b, second.decode)
         # Arrays have no sizes, and files of several kinds cannot be compared.
-        is_unlike = math.isnan(size_a + size_b) or self.unlike_files(folder, key)
-        return a, b, (math.nan, math.nan) if is_unlike else (size_a, size_b)
+        is_unlike = math.isnan(first.size + second.size) or self.unlike_files(folder, key)
+        return a, b, (math.nan, math.nan) if is_unlike else (first.size, second.size)
 
     def _pair(
         self,
@@ -229,6 +273,7 @@ class Sides:
         folder: str,
         read: Callable[[], tuple[Pixels, Pixels, tuple[float, float]]],
         references: "_References",
+        unequal: set[str],
     ) -> Pair | Problem:
         try:
             a, b, sizes = read()
@@ -239,10 +284,15 @@ class Sides:
             a, b = (each[: min(len(a), len(b))] for each in (a, b))
         if a.shape != b.shape:
             return Problem("B", folder, key, f"{_size(b)}, but {_size(a)} in A")
-        equal = not cut and np.array_equal(a, b)
+        equal, name = a is b or (not cut and np.array_equal(a, b)), self.a.variants[folder].name
+        if not equal:
+            unequal.add(name)
         try:
             # Comparing a clean image with itself is useless.
-            alike = (_UNKNOWN, _UNKNOWN) if folder == CLEAN else references.compare(a, b, equal)
+            originals = (None, None) if folder == CLEAN else references.open(a, b, equal)
+            if equal and name not in unequal and all(e is None or e.shape == a.shape for e in originals):
+                return Pair(key, _UNMEASURED, 0, 0, equal, cut)
+            alike = _compare((a, b), originals, equal)
         except RobustgenError as error:
             return Problem("clean", folder, key, str(error))
         values, offset, spread = _measure_pair((a, b), alike, sizes)
@@ -263,31 +313,42 @@ class _References:
     @cached_property
     def _both(self) -> tuple["_Original | None", "_Original | None"]:
         a, b = (
-            side.load(CLEAN, self._key) if side and self._key in side.keys(CLEAN) else None
+            side.read(CLEAN, self._key) if side and self._key in side.keys(CLEAN) else None
             for side in self._sides
         )
-        first = None if a is None else _open_original(a)
-        if a is not None and b is not None and np.array_equal(a, b):
-            return first, first
-        return first, None if b is None else _open_original(b)
+        own = a.decode() if a else None
+        first = None if own is None else _open_original(own)
+        if b is None:
+            return first, None
+        other = own if a and own is not None and a.is_same(b) else b.decode()
+        is_same = own is not None and np.array_equal(own, other)
+        return first, first if is_same else _open_original(other)
 
-    def compare(self, a: Pixels, b: Pixels, equal: bool) -> tuple[_Likeness, _Likeness]:
-        """Compare `a` and `b` with the clean image or clip; frames of sequences with the first.
-
-        Only images have a displacement.
-        """
+    def open(self, a: Pixels, b: Pixels, equal: bool) -> tuple["_Original | None", "_Original | None"]:
+        """Return what `a` and `b` are compared with: clean images or clips, or their own first frames."""
         first, second = self._both
-        is_sequence = a.ndim == 4 and first is second is None
-        if is_sequence:
-            first, second = (_FirstFrame(Reference(each[0])) for each in (a, b))
-        found = first.compare(a) if first else _UNKNOWN
-        if equal and (is_sequence or first is second):
-            return found, found
-        return found, second.compare(b) if second else _UNKNOWN
+        if a.ndim == 4 and first is second is None:
+            first = _FirstFrame(a.shape, Reference(a[0]))
+            second = first if equal else _FirstFrame(b.shape, Reference(b[0]))
+        return first, second
 
 
+def _compare(
+    pixels: tuple[Pixels, Pixels], originals: tuple["_Original | None", "_Original | None"], equal: bool
+) -> tuple[_Likeness, _Likeness]:
+    """Compare both with their originals. Only images have a displacement."""
+    first, second = originals
+    found = first.compare(pixels[0]) if first else _UNKNOWN
+    if equal and first is second:
+        return found, found
+    return found, second.compare(pixels[1]) if second else _UNKNOWN
+
+
+@dataclass(frozen=True)
 class _Original(ABC):
     """Original that outputs are compared with."""
+
+    shape: tuple[int, ...]
 
     @abstractmethod
     def compare(self, pixels: Pixels) -> _Likeness:
@@ -299,10 +360,13 @@ class _OriginalImage(_Original):
     """The clean image."""
 
     reference: Reference
-    alignment: Alignment
+
+    @cached_property
+    def _alignment(self) -> Alignment:
+        return Alignment(self.reference.image)
 
     def compare(self, pixels: Pixels) -> _Likeness:
-        return _average([self.reference.similarity(pixels)], self.alignment.displacement(pixels))
+        return _average([self.reference.similarity(pixels)], self._alignment.displacement(pixels))
 
 
 @dataclass(frozen=True)
@@ -320,7 +384,6 @@ class _FirstFrame(_Original):
 class _OriginalClip(_Original):
     """The clean clip, with some of its frames."""
 
-    shape: tuple[int, ...]
     references: Sequence[Reference]
 
     def compare(self, pixels: Pixels) -> _Likeness:
@@ -333,7 +396,7 @@ class _OriginalClip(_Original):
 
 def _open_original(pixels: Pixels) -> _Original:
     if pixels.ndim == 3:
-        return _OriginalImage(Reference(pixels), Alignment(pixels))
+        return _OriginalImage(pixels.shape, Reference(pixels))
     return _OriginalClip(pixels.shape, [*map(Reference, stills(pixels, _FRAMES_MEASURED))])
 
 
