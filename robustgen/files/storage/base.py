@@ -162,6 +162,10 @@ class Store(ABC):
         """Return the sizes of files; -1 for a file that does not exist."""
         return (entry.size if entry else -1 for entry in self.map(self.find, paths))
 
+    def walk(self) -> Iterator[tuple[str, str]]:
+        """Yield the path of everything below, sorted; with "" for files, and else with a description."""
+        return ((entry.path, "") for entry in self.list())
+
     def list_irregular(self) -> Iterator[tuple[str, str]]:
         """Yield links, empty folders and everything else that is not a file, each with a description."""
         return iter(())

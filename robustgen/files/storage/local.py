@@ -99,13 +99,19 @@ class LocalStore(Store):
                 if entry and stat.S_ISREG((status := entry.stat()).st_mode):
                     yield _entry(path, status)
 
-    def list_irregular(self) -> Iterator[tuple[str, str]]:
-        """Yield links, empty folders, and everything else that is not a regular file."""
+    def walk(self) -> Iterator[tuple[str, str]]:
+        """Yield everything below, without following links to folders, with what is no regular file."""
         for path, entry in self._walk(""):
             if not entry:
                 yield path, "is an empty folder"
-            elif entry.is_symlink() or not entry.is_file():
-                yield path, "is a link" if entry.is_symlink() else "is not a regular file"
+            elif entry.is_symlink():
+                yield path, "is a link"
+            else:
+                yield path, "" if entry.is_file() else "is not a regular file"
+
+    def list_irregular(self) -> Iterator[tuple[str, str]]:
+        """Yield links, empty folders, and everything else that is not a regular file."""
+        return (each for each in self.walk() if each[1])
 
     def _walk(self, prefix: str) -> Iterator[tuple[str, os.DirEntry[str] | None]]:
         """Yield path and entry of everything below a folder; for folders, only the paths of empty ones."""

@@ -56,11 +56,10 @@ from robustgen.sets.dataset.descriptions import (
 from robustgen.sets.dataset.manifest import (
     RecordSummary,
     check_about,
-    dataset_digest,
     describe,
+    digest_checksums,
     encode_sums,
     finish,
-    frames_digest,
     hide_paths,
     list_about,
     read_errors,
@@ -125,11 +124,12 @@ def verify(
         with name_output_in_errors(store):
             finish(state)
             store.clean()
-    manifest, digest = read_finished(store), dataset_digest(store)
+    manifest = read_finished(store)
     jobs = jobs or (os.cpu_count() or 1 if store.is_local else AT_ONCE)
-    problems, counts = check_contents(store, jobs, list_about(manifest))
+    problems, counts, checksums = check_contents(store, jobs, list_about(manifest))
+    digest, of_frames = digest_checksums(store, *checksums)
     published = find_published(store, manifest, {finding.path for finding in problems}, jobs)
-    problems += check_manifest(store, manifest, digest, None if problems else counts)
+    problems += check_manifest(store, manifest, (digest, of_frames), None if problems else counts)
     detailed = {(each.fault, each.path) for each in problems}
     problems += (Finding(*each) for each in check_about(store, manifest) if each not in detailed)
     remade, notes = 0, list[str]()
@@ -137,7 +137,7 @@ def verify(
         remade, differing, notes = remake_images(store, manifest, str(deep), source)
         problems += differing
     if against:
-        problems += compare_outputs(store, against, digest)
+        problems += compare_outputs(store, checksums[0], against, digest)
     unfinished = any(finding.fault == "unfinished" for finding in problems)
     failed = [] if unfinished else sorted({entry["key"] for entry in read_errors(store)[0]})
     known_as = None if problems else recognise(digest, manifest.get("frames_digest"))
@@ -167,17 +167,18 @@ def read_finished(store: Store) -> dict[str, Any]:
 
 
 def check_manifest(
-    store: Store, manifest: Mapping[str, Any], digest: str, counts: Counts | None
+    store: Store, manifest: Mapping[str, Any], digests: tuple[str, str | None], counts: Counts | None
 ) -> Iterator[Finding]:
     """Yield the differences of manifest and failures from the files and the records.
 
-    `digest` and `counts` are those of the checksums; without `counts`, files are missing or changed.
+    `digests`, of all files and of frames, and `counts` are those of the checksums; without `counts`, files
+    are missing or changed.
     """
     entries, damage = read_errors(store)
     state = SetLedger(store, beside="" in manifest["variants"])
     remedy = f"{name_command(manifest['title'])} resumes its run"
     yield from (Finding("damaged", ERRORS, f": {detail}") for detail in damage)
-    expected: dict[str, Any] = {"digest": digest, "frames_digest": frames_digest(store)}
+    expected: dict[str, Any] = dict(zip(("digest", "frames_digest"), digests, strict=True))
     expected |= {} if damage else {"failures": len(entries)}
     if counts:
         # Some sets have separate checksums of small files, which do not count.

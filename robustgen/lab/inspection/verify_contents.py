@@ -1,16 +1,17 @@
 """Comparison of an output with its checksums or another output, folder by folder to limit memory."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from robustgen.display.text import Table, format_tables
 from robustgen.errors import ArgumentError
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, NOTES, STATE, SUMS
 from robustgen.files.storage import Store, open_store, prefetch
 from robustgen.files.text_files import read_sums, split_names
-from robustgen.sets.dataset.manifest import list_sums
+from robustgen.sets.dataset.manifest import find_checksums, list_checksums
 from robustgen.sets.dataset.outputs import file_digest, measure_file
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.sources.classes import KEYS
@@ -101,11 +102,6 @@ Counts = dict[str, tuple[int, int]]
 """Folder with checksums to the number and the bytes of the files that they list."""
 
 
-def list_folders(store: Store) -> list[str]:
-    """Return the sorted folders with checksums, as path prefixes."""
-    return [path.removesuffix(SUMS) for path in list_sums(store)]
-
-
 def read_listed(store: Store, prefix: str, name: str = SUMS) -> dict[str, str]:
     """Return path to digest from the checksums in one folder; empty if it has none."""
     try:
@@ -115,8 +111,52 @@ def read_listed(store: Store, prefix: str, name: str = SUMS) -> dict[str, str]:
     return {prefix + inside: digest for inside, digest in listed.items()}
 
 
-def check_contents(store: Store, jobs: int, about: Collection[str]) -> tuple[list[Finding], Counts]:
+class _Folder(NamedTuple):
+    """A folder with checksums, or the whole set: a path prefix, its files, and what is no regular file.
+
+    Folders without checksums belong to the one above.
+    """
+
+    prefix: str
+    files: set[str]
+    irregular: dict[str, str]
+
+
+def _divide(store: Store) -> Iterator[_Folder]:
+    """Walk through a set once, and yield its folders; the state belongs to none."""
+    opened = [_Folder("", set(), {})]
+
+    def close() -> Iterator[_Folder]:
+        folder = opened.pop()
+        if not opened or folder.prefix + SUMS in folder.files:
+            yield folder
+        else:
+            opened[-1].files.update(folder.files)
+            opened[-1].irregular.update(folder.irregular)
+
+    for path, what in store.walk():
+        parts = path.rstrip("/").split("/")[:-1][:2]
+        if parts[:1] == [STATE]:
+            continue
+        prefixes = [f"{'/'.join(parts[:depth])}/" for depth in range(1, len(parts) + 1)]
+        while opened[-1].prefix not in ("", *prefixes):
+            yield from close()
+        opened += [_Folder(each, set(), {}) for each in prefixes[len(opened) - 1 :]]
+        if what:
+            opened[-1].irregular[path] = what
+        # A link to a file counts as that file too.
+        if not what or store.exists(path):
+            opened[-1].files.add(path)
+    while opened:
+        yield from close()
+
+
+def check_contents(
+    store: Store, jobs: int, about: Collection[str]
+) -> tuple[list[Finding], Counts, tuple[list[str], list[str]]]:
     """Compare all files with the checksums, and find files that they do not list.
+
+    Also returns the result of `find_checksums`.
 
     Parameters
     ----------
@@ -126,25 +166,21 @@ def check_contents(store: Store, jobs: int, about: Collection[str]) -> tuple[lis
     about : collection of str
         Files about the set, which these checksums do not list.
     """
-    found, counts, folders = list[Finding](), Counts(), list_folders(store)
+    found, counts, checksums = list[Finding](), Counts(), list[str]()
     keys = split_names(store.read(KEYS)) if store.exists(KEYS) else ()
-    exempt = {MANIFEST_SUMS, ERRORS, *about}
-    exempt |= {prefix + name for prefix in folders for name in (SUMS, FRAMES)}
-    irregular = {path: what for path, what in store.list_irregular() if not path.startswith(f"{STATE}/")}
 
-    def look(prefix: str) -> tuple[str, tuple[str, ...], dict[str, str], set[str]]:
-        others = (f"{STATE}/", *(each for each in folders if each.startswith(prefix) and each != prefix))
-        paths = (entry.path for entry in store.list(prefix.rstrip("/")))
-        there = {path for path in paths if path not in exempt and not path.startswith(others)}
-        return prefix, others, read_listed(store, prefix), there
+    def look(folder: _Folder) -> tuple[_Folder, dict[str, str]]:
+        return folder, read_listed(store, folder.prefix)
 
-    for prefix, others, listed, there in store.map(look, dict.fromkeys(["", *folders]), _FOLDERS_AHEAD):
+    for (prefix, there, irregular), listed in store.map(look, _divide(store), _FOLDERS_AHEAD):
+        checksums += [path for path in there if path.endswith((SUMS, FRAMES))]
+        there -= {MANIFEST_SUMS, ERRORS, *about}
+        if prefix + SUMS in there:
+            there -= {prefix + SUMS, prefix + FRAMES}
         found += [Finding("missing", path) for path in listed.keys() - there]
         found += [Finding("extra", path) for path in there - listed.keys() - irregular.keys()]
         for path, what in irregular.items():
-            if path.startswith(prefix) and not path.startswith(others):
-                fault = "changed" if path in listed else "extra"
-                found.append(Finding(fault, path, f": {what}"))
+            found.append(Finding("changed" if path in listed else "extra", path, f": {what}"))
         regular = [each for each in listed.items() if each[0] in there and each[0] not in irregular]
         total = 0
         for size, findings in prefetch(lambda each: _check_file(store, *each), regular, jobs):
@@ -153,7 +189,7 @@ def check_contents(store: Store, jobs: int, about: Collection[str]) -> tuple[lis
         counts[prefix] = len(listed), total
         found += _check_frames(store, prefix, listed, keys)
     _name_truncated(store, found)
-    return found, counts
+    return found, counts, find_checksums(checksums)
 
 
 def _check_file(store: Store, path: str, digest: str) -> tuple[int, list[Finding]]:
@@ -193,8 +229,10 @@ def _name_truncated(store: Store, findings: list[Finding]) -> None:
 # --- another output ------------------------------------------------------------------------------
 
 
-def compare_outputs(store: Store, other: str, digest: str) -> list[Finding]:
+def compare_outputs(store: Store, sums: Sequence[str], other: str, digest: str) -> list[Finding]:
     """Return the differences of an output with the dataset `digest` from the `other` output or digest.
+
+    `sums` are the paths of its checksums.
 
     Raises
     ------
@@ -203,15 +241,15 @@ def compare_outputs(store: Store, other: str, digest: str) -> list[Finding]:
     """
     theirs = open_store(other)
     if next(iter(theirs.list()), None) or (theirs.is_local and Path(theirs.location).is_dir()):
-        return _compare_folders(store, theirs)
+        return _compare_folders(store, sums, theirs)
     if len(other) != 64 or set(other) - set("0123456789abcdef"):
         raise ArgumentError(f"--against: {other!r} is neither a folder nor a dataset digest")
     return [] if other == digest else [Finding("differs", ".", f": the digest is {digest}, not {other}")]
 
 
-def _compare_folders(store: Store, other: Store) -> list[Finding]:
+def _compare_folders(store: Store, sums: Sequence[str], other: Store) -> list[Finding]:
     """Return the differences, compared folder by folder to limit memory."""
-    own, others = list_folders(store), list_folders(other)
+    own, others = ([path.removesuffix(SUMS) for path in each] for each in (sums, list_checksums(other)[0]))
     findings: list[Finding] = []
     common = False
 

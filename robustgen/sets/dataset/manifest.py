@@ -43,28 +43,31 @@ from robustgen.sets.dataset.state import (
 # --- checksums -----------------------------------------------------------------------------------
 
 
-def list_sums(store: Store, name: str = SUMS) -> list[str]:
-    """Return the sorted paths of all files called `name`, at most two folders deep."""
-    found = (entry.path for entry in store.list())
-    return sorted(
-        (path for path in found if path.rpartition("/")[2] == name and path.count("/") <= 2),
-        key=lambda path: path.split("/"),
+def find_checksums(paths: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the files `SHA256SUMS` and `FRAMES.SHA256` among `paths`, sorted, at most two folders deep."""
+    found: dict[str, list[str]] = {SUMS: [], FRAMES: []}
+    for path in paths:
+        if path.endswith((SUMS, FRAMES)) and path.count("/") <= 2:
+            found.setdefault(path.rpartition("/")[2], []).append(path)
+    sums, frames = (sorted(found[name], key=lambda path: path.split("/")) for name in (SUMS, FRAMES))
+    return sums, frames
+
+
+def list_checksums(store: Store) -> tuple[list[str], list[str]]:
+    """Return the paths of the files `SHA256SUMS` and `FRAMES.SHA256` of an output."""
+    return find_checksums(entry.path for entry in store.list())
+
+
+def digest_checksums(store: Store, sums: Sequence[str], frames: Sequence[str]) -> tuple[str, str | None]:
+    """Return one SHA-256 for a whole output, and one for all of its frames, None if it has no digests.
+
+    They are computed from paths and content of the files that `find_checksums` returns.
+    """
+    paths = [*sums, *frames]
+    found = dict(zip(paths, store.map(lambda path: _sha256(store.read(path)), paths), strict=True))
+    return _combine({path: found[path] for path in sums}), (
+        _combine({path: found[path] for path in frames}) if frames else None
     )
-
-
-def dataset_digest(store: Store) -> str:
-    """Return one SHA-256 for a whole output, computed from paths and content of its `SHA256SUMS` files."""
-    return _combine(_digest_files(store, list_sums(store)))
-
-
-def frames_digest(store: Store) -> str | None:
-    """Return one SHA-256 for all `FRAMES.SHA256` files of an output; None if there are none."""
-    digests = _digest_files(store, list_sums(store, FRAMES))
-    return _combine(digests) if digests else None
-
-
-def _digest_files(store: Store, paths: Sequence[str]) -> dict[str, str]:
-    return dict(zip(paths, store.map(lambda path: _sha256(store.read(path)), paths), strict=True))
 
 
 def _combine(digests: Mapping[str, str]) -> str:
@@ -281,7 +284,7 @@ def is_finished(state: SetLedger, least: Standing = Standing.COPIED) -> bool:
         if state.has_mark(_stamp_description(store, manifest)):
             return True
         listed = manifest["digest"], manifest.get("frames_digest")
-        is_listed = (dataset_digest(store), frames_digest(store)) == listed
+        is_listed = digest_checksums(store, *list_checksums(store)) == listed
         return is_listed and next(check_about(store, manifest), None) is None
     return False
 

@@ -17,7 +17,6 @@ from robustgen.errors import ImageError, OutputError
 from robustgen.files.ledger import Failure, Note, Record, Standing, index_notes
 from robustgen.files.set_files import (
     ERRORS,
-    FRAMES,
     MANIFEST,
     MANIFEST_SUMS,
     NOTES,
@@ -31,7 +30,7 @@ from robustgen.files.text_files import join_names, read_sums
 from robustgen.pixels.imaging.decode import Complaint, Loss, collect_complaints
 from robustgen.sets.dataset.changes import check_unchanged, keep_stamps, look_up
 from robustgen.sets.dataset.estimate import check_space
-from robustgen.sets.dataset.manifest import RecordSummary, finish, is_finished, list_sums, source_digest
+from robustgen.sets.dataset.manifest import RecordSummary, finish, is_finished, list_checksums, source_digest
 from robustgen.sets.dataset.outputs import measure_file, name_output_in_errors
 from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.reconcile import Pending, list_unfinished, reconcile
@@ -547,7 +546,8 @@ def clear(state: SetLedger) -> None:
             parts = file.path.split("/")[:-1]
             folders |= {"/".join(parts[:1]), "/".join(parts[:2])}
     about = read_sums(root.read(MANIFEST_SUMS)) if root.exists(MANIFEST_SUMS) else ()
-    named = (ERRORS, NOTES, *about, MANIFEST_SUMS, *list_sums(root), *list_sums(root, FRAMES))
+    sums, frames = list_checksums(root)
+    named = (ERRORS, NOTES, *about, MANIFEST_SUMS, *sums, *frames)
     # Comes first, so that `verify` accepts no set that lacks some of the others.
     root.delete(MANIFEST)
     root.delete_all(path for path in named if path.rpartition("/")[0] in folders)

@@ -16,10 +16,12 @@ from robustgen.files.storage import remote
 from robustgen.lab.inspection.compare import equivalence
 from robustgen.lab.inspection.compare.comparison import compare_sets
 from robustgen.lab.inspection.compare.equivalence import METRICS, measure_effect
+from robustgen.lab.inspection.compare.report import format_comparison
 from robustgen.lab.inspection.compare.results import Side, Sides, shorten_folders
 from robustgen.metrics import COMMON_CORRUPTIONS
-from robustgen.pixels.imaging.similarity import Alignment
+from robustgen.pixels.imaging.similarity import Alignment, Reference
 from robustgen.sets.dataset.opening import open_set
+from robustgen.sets.sources.files import EncodedSource
 from robustgen.settings.inspecting import Comparing
 from tests.helpers import FIXED_CORRUPTIONS, cli, cli_error, photo, pixels_of, put_photo, uploaded
 
@@ -100,6 +102,46 @@ def test_two_seeds_of_the_same_settings_raise_no_alarm(make):
     assert not found.equivalent and "too few images" in found.sentence
     settled = compare(a, b, corruptions="gaussian_noise,contrast")
     assert settled.equivalent and "margin" in settled.sentence
+
+
+def count_calls(monkeypatch, *methods):
+    """Return a list that grows with the name of each of these methods, (class, name), that is called."""
+    called = []
+    for owner, name in methods:
+        own = getattr(owner, name)
+
+        def call(*args, own=own, name=name, **keys):
+            called.append(name)
+            return own(*args, **keys)
+
+        monkeypatch.setattr(owner, name, call)
+    return called
+
+
+@pytest.mark.parametrize("form", [(), ("--format", "webdataset")])
+def test_files_with_equal_bytes_are_decoded_once(make, own_copy, monkeypatch, form):
+    a = make("--corruptions", "contrast,fog", "--severities", "1,3", *form)
+    called = count_calls(monkeypatch, (EncodedSource, "decode"), (Reference, "similarity"))
+    lines = cli("compare", a, own_copy(a), "--images", 3, "--jobs", 1).stdout
+    # Three images in four variants and clean, and once more the clean ones, which they are compared with.
+    assert called == ["decode"] * 18 and "2 identical" not in lines and "3 identical" in lines
+
+
+def test_equal_pairs_are_measured_for_pages_and_beside_unequal_ones(make, own_copy, monkeypatch, tmp_path):
+    a = make("--corruptions", "contrast,fog", "--severities", "1,3")
+    b = own_copy(a)
+    change_pixels([*sorted((b / "fog" / "3").rglob("*.JPEG"))[-1:]], np.invert)
+    whole = compare(a, b, sample="all", format="json")
+    called = count_calls(monkeypatch, (Reference, "similarity"))
+    text = compare(a, b, sample="all")
+    # The pairs of fog, one with two unlike images.
+    assert len(called) == 2 * IMAGES + 1
+    for layout in ("table", "csv"):
+        assert format_comparison(text, layout) == format_comparison(whole, layout)
+    assert verdicts(whole)["contrast"] == "identical" != verdicts(whole)["fog"]
+    del called[:]
+    compare(a, a, output=tmp_path / "page.html", sample=2)
+    assert len(called) == 2 * 4
 
 
 FEW = ("--corruptions", "fog,brightness,gaussian_noise,glass_blur", "--severities", "1,3")

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import cv2
@@ -19,12 +20,11 @@ import pytest
 import robustgen
 from robustgen.errors import SourceError
 from robustgen.files.storage import base, open_store
-from robustgen.files.storage.base import Entry
 from robustgen.files.storage.local import LocalStore
 from robustgen.files.text_files import read_sums
 from robustgen.lab.inspection import verify, verify_contents
 from robustgen.sets.dataset import selection
-from robustgen.sets.dataset.manifest import dataset_digest
+from robustgen.sets.dataset.manifest import digest_checksums, list_checksums
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.recipes import CorruptionRecipe, PerturbationRecipe
 from tests.helpers import (
@@ -350,7 +350,8 @@ def correct_sums(root, file):
     folder = next(folder for folder in file.parents if (folder / "SHA256SUMS").exists())
     name = file.relative_to(folder).as_posix()
     put_sums(folder / "SHA256SUMS", sums_in(folder) | {name: hashlib.sha256(file.read_bytes()).hexdigest()})
-    digest = dataset_digest(open_store(root))
+    store = open_store(root)
+    digest, _ = digest_checksums(store, *list_checksums(store))
     (root / "dataset.json").write_text(json.dumps(manifest(root) | {"digest": digest}))
     described = hashlib.sha256((root / "dataset.json").read_bytes()).hexdigest()
     put_sums(root / "MANIFEST.SHA256", sums_in(root, "MANIFEST.SHA256") | {"dataset.json": described})
@@ -504,7 +505,8 @@ def test_against_reads_many_files_of_a_server_at_once(small_set, tmp_path, gathe
     store, content = open_store(local), manifest(local)
     other = uploaded(published(local, tmp_path / "same"), f"memory://{tmp_path.name}/other")
     folders = gather("/SHA256SUMS$", 4)
-    assert verify.compare_outputs(store, other, content["digest"]) == [] and folders.is_set()
+    sums, _ = list_checksums(store)
+    assert verify.compare_outputs(store, sums, other, content["digest"]) == [] and folders.is_set()
 
 
 def test_deep_notes_what_was_added(source, tmp_path):
@@ -727,16 +729,38 @@ def test_verify_takes_time_in_proportion_to_the_files(tmp_path, monkeypatch):
     def measure(count):
         names = [f"{number:06d}.png" for number in range(count)]
         sums = "".join(f"{'0' * 64}  {name}\n" for name in names).encode()
-        entries = [Entry(name, 0, "") for name in ("SHA256SUMS", *names)]
-        monkeypatch.setattr(LocalStore, "list", lambda store, prefix="": iter(entries))
+        entries = [(name, "") for name in ("SHA256SUMS", *names)]
+        monkeypatch.setattr(LocalStore, "walk", lambda store: iter(entries))
         monkeypatch.setattr(LocalStore, "read", lambda store, path: sums)
         began = time.process_time()
-        found, counts = verify_contents.check_contents(open_store(tmp_path), 1, ())
+        found, counts, _ = verify_contents.check_contents(open_store(tmp_path), 1, ())
         assert counts == {"": (count, count)} and found == []
         return time.process_time() - began
 
     # A comparison of each path with all others would take 256 times as long.
     assert measure(32_000) < 64 * min(measure(2_000) for _ in range(3))
+
+
+def test_verify_walks_the_tree_once(small_set, tmp_path, monkeypatch):
+    root = shutil.copytree(small_set("p"), tmp_path / "set")
+    # Without checksums of its own, a folder belongs to the one above.
+    (root / "notes" / "old").mkdir(parents=True)
+    (root / "notes" / "old" / "a.txt").write_text("")
+    (root / "notes" / "b.txt").symlink_to("old/a.txt")
+    (root / "notes" / "gone").symlink_to("nowhere")
+    (root / "void").mkdir()
+    scan, scanned = os.scandir, Counter()
+    folders = {each for each in root.rglob("*/") if ".robustgen" not in each.parts and not each.is_symlink()}
+
+    def count(path):
+        scanned[Path(path)] += 1
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", count)
+    found = {(each.fault, each.path) for each in verify.verify(root).problems}
+    names = ("notes/old/a.txt", "notes/b.txt", "notes/gone", "void/")
+    assert found == {("extra", name) for name in names}
+    assert folders and {scanned[each] for each in folders} == {1}
 
 
 def without_privileges(*args):

@@ -1,5 +1,7 @@
 """Arrays as sources: `.npy`, `.npz` and `.mat` files, their labels, and sets of arrays."""
 
+import hashlib
+
 import numpy as np
 import pytest
 from scipy.io import savemat
@@ -7,7 +9,7 @@ from scipy.io import savemat
 from robustgen.errors import ImageError, SourceError
 from robustgen.sets.sources.base import SourceOptions
 from robustgen.sets.sources.opening import open_source
-from tests.helpers import cli, make_c, photo, put_photo
+from tests.helpers import CIFAR, cli, make_c, photo, put_photo
 
 IMAGES = np.stack([photo(32, 40, seed) for seed in range(4)])
 # Integers keep their values.
@@ -199,3 +201,16 @@ def test_a_set_of_arrays_gives_the_bytes_of_its_source(tmp_path):
     (tmp_path / "set/keys.txt").write_text("cat/a.png\n../b.png\nowl/c.png\n")
     with pytest.raises(SourceError, match=r"keys\.txt: '\.\./b\.png' cannot be the name of an image"):
         read(tmp_path / "set")
+
+
+def test_an_image_is_hashed_once_for_all_arrays(cifar, tmp_path, monkeypatch):
+    hashed, sha256 = [], hashlib.sha256
+
+    def count(data=b"", **keys):
+        hashed.append(len(data))
+        return sha256(data, **keys)
+
+    monkeypatch.setattr(hashlib, "sha256", count)
+    make_c(cifar[0], tmp_path, *CIFAR, "--limit", 4)
+    # Two arrays.
+    assert hashed.count(32 * 32 * 3) == 4
