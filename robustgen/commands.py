@@ -377,6 +377,8 @@ def score(
     dataset: _Path | None = None,
     replicates: int = 1000,
     compare_with: str | None = None,
+    group: Mapping[str, str] | None = None,
+    models: _Path | None = None,
 ) -> Scores:
     """Score predictions, as ``robustgen score`` does.
 
@@ -397,6 +399,10 @@ def score(
         0 for no intervals.
     compare_with : {"published"}, optional
         Published models to compare with.
+    group : mapping of str to str, optional
+        Models with several seeds: the name of the row, and a pattern of the names of its runs.
+    models : path, optional
+        YAML, JSON or CSV file with what is known of each model, for the page.
 
     Returns
     -------
@@ -419,18 +425,16 @@ def score(
     >>> scores.value("error", "fog")
     0.2
     """
-    given = {"baseline": baseline, "partial": partial, "difficulty": difficulty, "dataset": dataset}
-    given |= {"replicates": replicates, "compare_with": compare_with}
+    given: dict[str, Any] = {
+        "baseline": baseline,
+        "partial": partial,
+        "difficulty": difficulty,
+        "dataset": dataset,
+    }
+    given |= {"replicates": replicates, "compare_with": compare_with, "models": models}
+    given["group"] = [f"{name}={pattern}" for name, pattern in (group or {}).items()]
     folders = [os.fspath(each) for each in (predictions, *others)]
     options = _load(Scoring, {**given, "predictions": folders})
     opened = open_set(options.dataset) if options.dataset else None
-    report = scoring.score(
-        options.predictions,
-        baseline=options.baseline,
-        partial=options.partial,
-        difficulty=options.difficulty,
-        dataset=opened,
-        replicates=options.replicates,
-        compare_with=options.compare_with,
-    )
+    report = scoring.score(options.predictions, dataset=opened, **scoring.choices_of(options))
     return Scores(report, report.folders, opened)

@@ -57,15 +57,7 @@ def score(options: Scoring) -> None:
         from robustgen.sets.dataset.opening import open_set
 
         opened = open_set(options.dataset)
-    report = scoring.score(
-        options.predictions,
-        baseline=options.baseline,
-        partial=options.partial,
-        difficulty=options.difficulty,
-        replicates=options.replicates,
-        compare_with=options.compare_with,
-        dataset=opened,
-    )
+    report = scoring.score(options.predictions, dataset=opened, **scoring.choices_of(options))
     if any(path.suffix.lower() not in PAGE_SUFFIXES for path in options.output):
         from robustgen.lab.scores import score_charts
 
@@ -91,7 +83,7 @@ def score(options: Scoring) -> None:
         from robustgen.lab.scores import score_charts, score_page
 
         if path.suffix.lower() in PAGE_SUFFIXES:
-            size = score_page.write_page(report, path, report.folders, opened, evidence)
+            size = score_page.write_page(report, path, opened, evidence)
             echo(f"{format_path(path.absolute())}, {format_size(size)}", err=True)
         else:
             for sentence in score_charts.plot(report, path, options):

@@ -15,8 +15,11 @@ from robustgen.metrics.bootstrap import LEVEL, NORMAL_QUANTILE, bootstrap_means,
 from robustgen.metrics.classification import Floats
 
 _Ends = tuple[Floats, Floats]
+Seeds = Floats | tuple[float, float]
+"""What seeds add to variances: an array for `seed_variance`."""
 # Values that are equal but for rounding.
 _EQUAL: Final = 1e-9
+_NO_SEEDS: Final = (0.0, 0.0)
 # Differing images up to which all signs are tried; from then on, Student's test is as good.
 _FEW_DIFFERENCES: Final = 12
 
@@ -24,6 +27,62 @@ _FEW_DIFFERENCES: Final = 12
 def student_quantile(images: int) -> float:
     """Return half the width of the central 95 % of Student's t for the mean of so many images."""
     return float(special.stdtrit(max(1, images - 1), (1 + LEVEL) / 2))
+
+
+def seed_variance(values: ArrayLike) -> Floats:
+    """Return what the seeds of a model add to the variance of its mean over images.
+
+    Seeds and images are crossed random effects: beside the variance over images of the means over seeds, the
+    mean has (MS_seed - MS_residual) / (seeds x images), or nothing if that is negative (Searle, Casella and
+    McCulloch 1992). The degrees of freedom of the sum are Satterthwaite's (1946).
+
+    Parameters
+    ----------
+    values : array_like, (seeds, images, ...), float
+
+    Returns
+    -------
+    ndarray, (2, ...), float64
+        The variance, and the sum of the squares of its parts, each divided by its degrees of freedom.
+
+    Examples
+    --------
+    >>> from robustgen.metrics.intervals import seed_variance
+    >>> seed_variance([[0, 0, 1, 1], [0, 1, 1, 1]])[0].round(4)
+    array(0.)
+    """
+    rows = np.asarray(values, np.float64)
+    seeds, images = rows.shape[:2]
+    means = rows.mean(axis=1, keepdims=True)
+    residuals = rows - means - rows.mean(axis=0) + means.mean(axis=0)
+    # Both are mean squares, divided by the number of values.
+    freedom = (seeds - 1) * max(1, images - 1)
+    seed = means[:, 0].var(axis=0, ddof=1) / seeds
+    residual = np.square(residuals).sum(axis=(0, 1)) / freedom / (seeds * images)
+    squares = seed**2 / (seeds - 1) + residual**2 / freedom
+    return np.array([np.maximum(0, seed - residual), squares])
+
+
+def _add_seeds(
+    variance: ArrayLike, images: int, seeds: Seeds, width: ArrayLike = 1.0
+) -> tuple[Floats, Floats]:
+    """Return the variance of means over images with that of seeds, and its degrees of freedom.
+
+    The unit of `seeds` is divided by `width`.
+    """
+    own, scale = np.asarray(variance, np.float64), np.square(width)
+    more, squares = np.asarray(seeds[0]) / scale, np.asarray(seeds[1]) / scale**2
+    freedom = np.full(own.shape, max(1, images - 1), np.float64)
+    total = own + more
+    np.divide(total**2, own**2 / freedom + squares, out=freedom, where=squares > 0)
+    return total, freedom
+
+
+def _find_half(variance: ArrayLike, images: int, seeds: Seeds, width: ArrayLike = 1.0) -> Floats:
+    """Return half the width of Student's interval of means over images, and seeds."""
+    total, freedom = _add_seeds(variance, images, seeds, width)
+    half: Floats = special.stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(total)
+    return half
 
 
 def wilson_interval(share: ArrayLike, count: ArrayLike, quantile: ArrayLike = NORMAL_QUANTILE) -> _Ends:
@@ -55,7 +114,9 @@ def wilson_interval(share: ArrayLike, count: ArrayLike, quantile: ArrayLike = NO
     return np.clip(np.minimum(centre - half, mean), 0, 1), np.clip(np.maximum(centre + half, mean), 0, 1)
 
 
-def mean_interval(values: ArrayLike, least: ArrayLike = 0.0, most: ArrayLike = 1.0) -> _Ends:
+def mean_interval(
+    values: ArrayLike, least: ArrayLike = 0.0, most: ArrayLike = 1.0, seeds: Seeds = _NO_SEEDS
+) -> _Ends:
     """Return the ends of the intervals of means over images.
 
     Values of two kinds, right and wrong, are a proportion: Wilson's interval. Others have Wilson's with the
@@ -66,6 +127,8 @@ def mean_interval(values: ArrayLike, least: ArrayLike = 0.0, most: ArrayLike = 1
     values : array_like, (images, columns), float
     least, most : array_like, (columns,) or scalar
         The smallest and the largest possible value of an image.
+    seeds : array_like, (2,) or (2, columns), float
+        `seed_variance` of values that are means over seeds.
 
     Returns
     -------
@@ -76,12 +139,12 @@ def mean_interval(values: ArrayLike, least: ArrayLike = 0.0, most: ArrayLike = 1
     images, mean = len(shares), np.clip(shares.mean(axis=0), 0, 1)
     is_proportion = (np.minimum(abs(shares), abs(1 - shares)) < _EQUAL).all(axis=0)
     variance = np.square(shares - mean).sum(axis=0) / max(1, images - 1) / images
-    differ = ~is_proportion & (np.ptp(shares, axis=0) > _EQUAL) & (mean > 0) & (mean < 1)
+    variance, freedom = _add_seeds(variance, images, seeds, most - least)
+    quantile = special.stdtrit(freedom, (1 + LEVEL) / 2)
+    differ = ~is_proportion & (variance > _EQUAL**2) & (mean > 0) & (mean < 1)
     effective = np.full(mean.shape, float(images))
     np.divide(mean * (1 - mean), variance, out=effective, where=differ)
-    low, high = wilson_interval(
-        mean, effective, np.where(is_proportion, NORMAL_QUANTILE, student_quantile(images))
-    )
+    low, high = wilson_interval(mean, effective, np.where(is_proportion, NORMAL_QUANTILE, quantile))
     return least + (most - least) * low, least + (most - least) * high
 
 
@@ -125,7 +188,11 @@ def share_among_clusters(values: ArrayLike, clusters: ArrayLike, centre: float |
 
 
 def stratified_interval(
-    values: ArrayLike, labels: ArrayLike, least: float = 0.0, most: float = 1.0
+    values: ArrayLike,
+    labels: ArrayLike,
+    least: float = 0.0,
+    most: float = 1.0,
+    seeds: Seeds = _NO_SEEDS,
 ) -> tuple[float, float]:
     """Return the interval of the mean over classes of the means over their images.
 
@@ -140,6 +207,8 @@ def stratified_interval(
     labels : array_like, (images,), int
     least, most : float
         The smallest and the largest possible value of an image.
+    seeds : array_like, (2,), float
+        As in `mean_interval`.
     """
     rows, truth, width = np.asarray(values, np.float64), np.asarray(labels), most - least
     _, places, counts = np.unique(truth, return_inverse=True, return_counts=True)
@@ -153,15 +222,17 @@ def stratified_interval(
     sizes, given = counts / design, 1 / math.sqrt(classes)
     moved = (sizes * means + given) / (sizes + 2 * given)
     variance = float((moved * (1 - moved) / (sizes + 2 * given)).sum()) / classes**2
-    centre, half = float(moved.mean()), NORMAL_QUANTILE * math.sqrt(variance)
-    low, high = wilson_interval(means.mean(), centre * (1 - centre) / variance)
+    total, freedom = _add_seeds(variance, images, seeds, width)
+    quantile = NORMAL_QUANTILE * special.stdtrit(freedom, (1 + LEVEL) / 2) / student_quantile(images)
+    centre, half = float(moved.mean()), float(quantile * np.sqrt(total))
+    low, high = wilson_interval(means.mean(), centre * (1 - centre) / total, quantile)
     return (
         least + width * max(0.0, min(centre - half, float(low))),
         least + width * min(1.0, max(centre + half, float(high))),
     )
 
 
-def ratio_interval(values: ArrayLike, influences: ArrayLike) -> _Ends:
+def ratio_interval(values: ArrayLike, influences: ArrayLike, seeds: Seeds = _NO_SEEDS) -> _Ends:
     """Return Student's intervals of the logarithms of positive ratios of means over the same images.
 
     They cover better than those of the ratios, whose distribution is skewed; Katz et al. 1978.
@@ -172,13 +243,21 @@ def ratio_interval(values: ArrayLike, influences: ArrayLike) -> _Ends:
         Above 0.
     influences : array_like, (images, columns), float
         First-order share of each image in the deviation of the ratio from its true value; their mean is 0.
+    seeds : array_like, (2,) or (2, columns), float
+        As in `mean_interval`.
     """
     centre, rows = np.asarray(values, np.float64), np.asarray(influences, np.float64)
-    half = student_quantile(len(rows)) * rows.std(axis=0, ddof=1) / math.sqrt(len(rows)) / centre
+    half = _find_half(rows.var(axis=0, ddof=1) / len(rows), len(rows), seeds) / centre
     return centre * np.exp(-half), centre * np.exp(half)
 
 
-def studentised_interval(values: ArrayLike, influences: ArrayLike, replicates: int, seed: int = 0) -> _Ends:
+def studentised_interval(
+    values: ArrayLike,
+    influences: ArrayLike,
+    replicates: int,
+    seed: int = 0,
+    seeds: Seeds = _NO_SEEDS,
+) -> _Ends:
     """Return the bootstrap-t intervals of scores that are no means, such as ratios; Efron 1981.
 
     Parameters
@@ -188,6 +267,8 @@ def studentised_interval(values: ArrayLike, influences: ArrayLike, replicates: i
         First-order share of each image in the deviation of the score from its true value; their mean is 0.
     replicates, seed : int
         Of the bootstrap.
+    seeds : array_like, (2,) or (2, columns), float
+        As in `mean_interval`; the intervals of the bootstrap become wider as Student's do.
     """
     rows, centre = np.asarray(influences, np.float64), np.asarray(values, np.float64)
     images = len(rows)
@@ -201,6 +282,8 @@ def studentised_interval(values: ArrayLike, influences: ArrayLike, replicates: i
         low, high = np.nanquantile(scaled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     widest = student_quantile(images) / math.sqrt(max(1, images - 1))
     low, high = (np.where(np.isnan(each), sign * widest, each) for each, sign in ((low, -1), (high, 1)))
+    variance = own**2 / max(1, images - 1)
+    own *= _find_half(variance, images, seeds) / _find_half(variance, images, _NO_SEEDS)
     return centre - np.maximum(high, 0) * own, centre - np.minimum(low, 0) * own
 
 
@@ -229,7 +312,7 @@ def newcombe_interval(first: ArrayLike, second: ArrayLike) -> tuple[float, float
 
 
 def difference_interval(
-    first: ArrayLike, second: ArrayLike, least: float, most: float
+    first: ArrayLike, second: ArrayLike, least: float, most: float, seeds: Seeds = _NO_SEEDS
 ) -> tuple[float, float]:
     """Return the interval of the second mean minus the first, on the same images.
 
@@ -242,6 +325,8 @@ def difference_interval(
     first, second : array_like, (images,), float
     least, most : float
         The smallest and the largest possible value of an image.
+    seeds : array_like, (2,), float
+        The sum of the `seed_variance` of both.
     """
     one, other, width = np.asarray(first, np.float64), np.asarray(second, np.float64), most - least
     if _are_shares(one, other, least, most):
@@ -249,14 +334,14 @@ def difference_interval(
         return low * width, high * width
     change = other - one
     mean = float(change.mean())
-    if np.ptp(change) < _EQUAL:
+    if np.ptp(change) < _EQUAL and not np.any(seeds):
         others = border_width(len(change))
         return mean - others * (width + mean), mean + others * (width - mean)
-    half = student_quantile(len(change)) * float(change.std(ddof=1)) / math.sqrt(len(change))
+    half = float(_find_half(change.var(ddof=1) / len(change), len(change), seeds))
     return max(-width, mean - half), min(width, mean + half)
 
 
-def paired_chances(values: ArrayLike, reference: ArrayLike) -> Floats:
+def paired_chances(values: ArrayLike, reference: ArrayLike, seeds: Seeds = _NO_SEEDS) -> Floats:
     """Return the two-sided probability by chance of the difference of each column's mean from a reference.
 
     While few images differ, or all by the same amount, all signs of the differences are equally probable by
@@ -267,6 +352,8 @@ def paired_chances(values: ArrayLike, reference: ArrayLike) -> Floats:
     ----------
     values : array_like, (images, columns), float
     reference : array_like, (images,), float
+    seeds : array_like, (2,) or (2, columns), float
+        The sum of the `seed_variance` of both; where seeds differ, the test is Student's.
 
     Returns
     -------
@@ -278,10 +365,11 @@ def paired_chances(values: ArrayLike, reference: ArrayLike) -> Floats:
     counts, means = is_there.sum(axis=0), changes.mean(axis=0)
     smallest = np.where(is_there, sizes, np.inf).min(axis=0, initial=np.inf)
     are_alike = sizes.max(axis=0, initial=0) - smallest < _EQUAL
-    spreads = changes.std(axis=0, ddof=1 if images > 1 else 0) / math.sqrt(images)
-    scaled = np.divide(abs(means), spreads, out=np.zeros(means.shape), where=spreads > 0)
-    found: Floats = 2 * special.stdtr(max(1, images - 1), -scaled)
-    for column in np.flatnonzero(are_alike | (counts <= _FEW_DIFFERENCES)):
+    total, freedom = _add_seeds(changes.var(axis=0, ddof=int(images > 1)) / images, images, seeds)
+    scaled = np.divide(abs(means), np.sqrt(total), out=np.zeros(means.shape), where=total > 0)
+    found: Floats = 2 * special.stdtr(freedom, -scaled)
+    is_exact = (are_alike | (counts <= _FEW_DIFFERENCES)) & (np.asarray(seeds[0]) == 0)
+    for column in np.flatnonzero(is_exact):
         found[column] = _flip_signs(changes[is_there[:, column], column], bool(are_alike[column]))
     return found
 
@@ -300,7 +388,14 @@ def _flip_signs(changes: Floats, are_alike: bool) -> float:
     return float(np.mean(abs(sums) >= abs(changes.sum()) * (1 - _EQUAL)))
 
 
-def margin_chance(first: ArrayLike, second: ArrayLike, margin: float, least: float, most: float) -> float:
+def margin_chance(
+    first: ArrayLike,
+    second: ArrayLike,
+    margin: float,
+    least: float,
+    most: float,
+    seeds: Seeds = _NO_SEEDS,
+) -> float:
     """Return the two-sided probability by chance that the second mean is no longer `margin` above the first.
 
     Proportions have Tango's score test; Tango 1998. The differences of others are shifted by the margin. No
@@ -313,11 +408,13 @@ def margin_chance(first: ArrayLike, second: ArrayLike, margin: float, least: flo
         0 or more, in the unit of the values.
     least, most : float
         The smallest and the largest possible value of an image.
+    seeds : array_like, (2,), float
+        As in `difference_interval`.
     """
     one, other = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    exact = float(paired_chances(other[:, None], one)[0])
+    exact = float(paired_chances(other[:, None], one, seeds)[0])
     if not _are_shares(one, other, least, most):
-        return max(exact, float(paired_chances((other - margin)[:, None], one)[0]))
+        return max(exact, float(paired_chances((other - margin)[:, None], one, seeds)[0]))
     count, delta = len(one), margin / (most - least)
     more, less = int((other - one > _EQUAL).sum()), int((one - other > _EQUAL).sum())
     half = -more - less + (2 * count - more + less) * delta

@@ -1,14 +1,16 @@
 """Choices of scores and their tables."""
 
+import csv
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import ge, gt, le, lt
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator, Field, StrictBool
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool
 
-from robustgen.errors import ArgumentError, quote
+from robustgen.errors import ArgumentError, ConfigError, quote
 from robustgen.settings.fields import (
     Count,
     ExpandedLocation,
@@ -20,6 +22,8 @@ from robustgen.settings.fields import (
     Whole,
     split_list,
 )
+from robustgen.settings.loading import check, convert
+from robustgen.settings.yaml_files import read_yaml
 
 SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING
 TextForm = Literal["table", "markdown", "csv", "json", "latex"]
@@ -69,6 +73,78 @@ def _read_threshold(text: str) -> Threshold:
     if not found:
         raise ArgumentError(f"must be NAME > NUMBER, or with <, >= or <=, not {quote(text)}")
     return Threshold(found[1], found[2], float(found[3]))
+
+
+@dataclass(frozen=True)
+class SeedGroup:
+    """Runs of one model with several seeds: ``resnet50=resnet50-seed*``.
+
+    Attributes
+    ----------
+    name : str
+        Name of the model in tables.
+    pattern : str
+        Shell pattern of the names of its runs.
+    """
+
+    name: str
+    pattern: str
+
+
+def _read_group(text: str) -> SeedGroup:
+    name, sign, pattern = (part.strip() for part in text.partition("="))
+    if not (sign and name and pattern):
+        raise ArgumentError(f"must be NAME=PATTERN, such as resnet50=resnet50-seed*, not {quote(text)}")
+    return SeedGroup(name, pattern)
+
+
+def _check_link(text: str) -> str:
+    if not re.match(r"https?://\S+$", text):
+        raise ArgumentError(f"must be an address that begins with https://, not {quote(text)}")
+    return text
+
+
+Link = Annotated[str, AfterValidator(_check_link)]
+
+
+class ModelFacts(Options):
+    """What a models file says about a model."""
+
+    paper: str = ""
+    """paper, for instance its title"""
+    url: Link | None = None
+    """address of the paper"""
+    architecture: str = ""
+    """architecture"""
+    parameters: Count | None = None
+    """number of parameters"""
+    training_data: str = ""
+    """training data"""
+    image_size: Count | None = None
+    """width of the input in pixels"""
+    code: Link | None = None
+    """address of the code or of the weights"""
+
+
+def _read_models(path: object) -> dict[str, ModelFacts]:
+    """Return the rows of a models file, by the names of the models."""
+    if not isinstance(path, (str, Path)):
+        raise ArgumentError("must be a file")
+    if Path(path).suffix.lower() != ".csv":
+        rows = read_yaml(Path(path))
+    else:
+        try:
+            with Path(path).open(encoding="utf-8-sig", newline="") as file:
+                rows = {str(row.pop("model", "")): row for row in csv.DictReader(file)}
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise ConfigError(f"{path}: cannot be read as CSV ({error})") from error
+        rows = {
+            name: {k: convert(ModelFacts, k, text) for k, text in row.items() if text}
+            for name, row in rows.items()
+        }
+    if wrong := [name for name, row in rows.items() if not name or not isinstance(row, dict)]:
+        raise ConfigError(f"{path}: {quote(wrong[0])}: must be the name of a model, with keys and values")
+    return {name: check(ModelFacts, row, f"{path}: {name}") for name, row in rows.items()}
 
 
 Condition = Annotated[Threshold | Drop, BeforeValidator(_read_condition)]
@@ -133,6 +209,15 @@ class Scoring(CellScoring, ChartForm):
     """print how many images a mean known to +- WIDTH needs, in the unit of the table"""
     compare_with: Annotated[Literal["published"] | None, Flag(CONTENT, usual=True)] = None
     """compare with published models"""
+    group: Annotated[
+        tuple[Annotated[SeedGroup, BeforeValidator(_read_group)], ...],
+        Flag(CONTENT, "NAME=PATTERN", usual=True),
+    ] = ()
+    """runs of one model with several seeds, which become a row with their mean; repeatable"""
+    models: Annotated[
+        Mapping[str, ModelFacts], BeforeValidator(_read_models), Flag(CONTENT, "FILE", usual=True)
+    ] = {}
+    """YAML, JSON or CSV file with paper, architecture, parameters and more of each model, for the page"""
     dataset: Annotated[ExpandedLocation | None, Flag(SOURCE, "DIR")] = None
     """check the keys of the predictions against this set"""
     verbose: Annotated[StrictBool, Flag(OUTPUT)] = False

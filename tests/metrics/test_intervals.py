@@ -16,6 +16,7 @@ from robustgen.metrics.intervals import (
     newcombe_interval,
     paired_chances,
     ratio_interval,
+    seed_variance,
     stratified_interval,
     student_quantile,
 )
@@ -176,3 +177,38 @@ def test_rates_at_the_border_and_scores_that_no_image_changes_are_not_certain():
         and high[1] == pytest.approx(0.1611, abs=1e-3)
     )
     assert jackknife_interval(1.0, [1.0] * 20, 20) == pytest.approx((1 - 0.1611, 1), abs=1e-3)
+
+
+def test_the_variance_of_seeds_is_that_of_the_analysis_of_variance():
+    rows = np.random.default_rng(3).normal(size=(4, 9)) + [[0], [1], [3], [2]]
+    seed, image = ((rows.mean(axis=axis) - rows.mean()) for axis in (1, 0))
+    squares = np.array([9 * (seed**2).sum() / 3, 4 * (image**2).sum() / 8])
+    residual = np.square(rows - rows.mean(1)[:, None] - rows.mean(0) + rows.mean()).sum() / 24
+    variance, parts = seed_variance(rows)
+    assert variance == pytest.approx((squares[0] - residual) / 36)
+    assert parts == pytest.approx((squares[0] / 36) ** 2 / 3 + (residual / 36) ** 2 / 24)
+    assert (
+        seed_variance(rows - rows.mean(1)[:, None]) == [0, pytest.approx((residual / 36) ** 2 / 24)]
+    ).all()
+
+
+@pytest.mark.parametrize("spread", [0, 0.2])
+@pytest.mark.parametrize("images", [100, 1000])
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+def test_intervals_count_images_and_seeds(seeds, images, spread):
+    rng, draws = np.random.default_rng(1), 300
+    shape, hard = (seeds, images, draws), rng.normal(size=(1, images, draws))
+
+    def draw():
+        return (hard + spread * rng.normal(size=(seeds, 1, draws)) + rng.normal(size=shape) > 1).astype(float)
+
+    truth, (wrong, other) = stats.norm.sf(1 / np.sqrt(2 + spread**2)), (draw(), draw())
+    means, own, more = wrong.mean(axis=0), seed_variance(wrong), seed_variance(other)
+    low, high = mean_interval(means, seeds=own)
+    assert 0.90 <= np.mean((low <= truth) & (truth <= high)) <= 0.98
+    chances = paired_chances(means - other.mean(axis=0), np.zeros(images), own + more)
+    assert np.mean(chances < 0.05) <= 0.1
+    if spread and images == 1000:
+        # Of images alone, intervals would be far too narrow.
+        low, high = mean_interval(means)
+        assert np.mean((low <= truth) & (truth <= high)) < 0.85

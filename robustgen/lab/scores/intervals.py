@@ -5,8 +5,9 @@ such a mean. So intervals and tests have closed forms, and a model's own do not 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from statistics import fmean, stdev
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from robustgen.metrics.intervals import (
     mean_interval,
     paired_chances,
     ratio_interval,
+    seed_variance,
     stratified_interval,
     studentised_interval,
 )
@@ -59,12 +61,15 @@ class Contribution(NamedTuple):
         The smallest and the largest possible contribution.
     is_exact : bool
         Whether nothing is left to chance, as in a model's scores divided by themselves.
+    seeds : ndarray of shape (2,)
+        `seed_variance` of a model of several seeds.
     """
 
     images: Floats
     least: float
     most: float
     is_exact: bool = False
+    seeds: Floats = np.zeros(2)
 
 
 class Unit(NamedTuple):
@@ -140,6 +145,9 @@ class Score:
         Whether published values are shown only if a comparison is asked for.
     labels : sequence of ndarray
         True classes of the images of each model, (images,), if errors are balanced.
+    deviations : tuple of dict
+        For each model, the standard deviations over its seeds of its values and of `MEAN`; empty without
+        seeds.
     """
 
     key: str
@@ -158,6 +166,7 @@ class Score:
     published: tuple[PublishedScore, ...] = ()
     on_demand: bool = False
     labels: Sequence[NDArray[Any] | None] = ()
+    deviations: tuple[Mapping[str, float], ...] = ()
 
     @property
     def full_key(self) -> str:
@@ -192,6 +201,43 @@ class Score:
             key=lambda i: (self.means[i] is None, -self.unit.sense * (self.means[i] or 0)),
         )
 
+    # --- seeds
+
+    def join(self, places: Sequence[Sequence[int]]) -> "Score":
+        """Return the score of models of which each has seeds with some indices: means over these."""
+
+        def average(own: Sequence[int], name: str) -> tuple[float, float] | None:
+            found = [value for index in own if (value := self.value(index, name)) is not None]
+            return (fmean(found), stdev(found) if len(own) > 1 else 0) if len(found) == len(own) else None
+
+        def combine(index: int, name: str) -> Contribution:
+            parts = [self.contribute(place, name) for place in places[index]]
+            if len(parts) == 1:
+                return parts[0]
+            rows, weights = np.stack([each.images for each in parts]), np.ones(1)
+            if self.method == STRATIFIED and (truth := self.labels[places[index][0]]) is not None:
+                _, at, counts = np.unique(truth, return_inverse=True, return_counts=True)
+                weights = len(truth) / len(counts) / counts[at]
+            least, most = min(each.least for each in parts), max(each.most for each in parts)
+            is_exact = all(each.is_exact for each in parts)
+            return Contribution(rows.mean(axis=0), least, most, is_exact, seed_variance(rows * weights))
+
+        whole = cache(lambda index: combine(index, MEAN))
+        rows = [
+            {n: each for n in (*self.values[own[0]], MEAN) if (each := average(own, n))} for own in places
+        ]
+        return replace(
+            self,
+            values=tuple({name: value for name, (value, _) in row.items() if name != MEAN} for row in rows),
+            means=tuple(row[MEAN][0] if MEAN in row else None for row in rows),
+            contribute=lambda index, name: whole(index) if name == MEAN else combine(index, name),
+            labels=[self.labels[own[0]] for own in places] if self.labels else (),
+            deviations=tuple(
+                {name: each for name, (_, each) in row.items()} if len(own) > 1 else {}
+                for row, own in zip(rows, places, strict=True)
+            ),
+        )
+
     # --- intervals
 
     @cached_property
@@ -206,22 +252,24 @@ class Score:
         parts = [self.contribute(index, name) for name in names]
         rows = np.stack([each.images for each in parts], axis=1)
         least, most = np.transpose([each[1:3] for each in parts])
+        seeds = np.transpose([each.seeds for each in parts])
         differ = np.ptp(rows, axis=0) > _CONSTANT
         if parts[0].is_exact:
             low = high = rows.mean(axis=0)
         elif self.method == STRATIFIED:
             truth = self.labels[index]
             assert truth is not None
-            pairs = [stratified_interval(each.images, truth, *each[1:3]) for each in parts]
+            pairs = [stratified_interval(each.images, truth, *each[1:3], each.seeds) for each in parts]
             low, high = np.transpose(pairs)
         else:
-            low, high = mean_interval(rows, least, most)
+            low, high = mean_interval(rows, least, most, seeds)
             if self.method in (RATIO, BOOTSTRAP_T) and differ.any():
                 centre = rows[:, differ].mean(axis=0)
+                moved, own = rows[:, differ] - centre, seeds[:, differ]
                 low[differ], high[differ] = (
-                    ratio_interval(centre, rows[:, differ] - centre)
+                    ratio_interval(centre, moved, own)
                     if self.method == RATIO
-                    else studentised_interval(centre, rows[:, differ] - centre, self.replicates)
+                    else studentised_interval(centre, moved, self.replicates, seeds=own)
                 )
         ends = zip(names, low.tolist(), high.tolist(), strict=True)
         return {name: Interval(*pair) for name, *pair in ends}
@@ -231,16 +279,17 @@ class Score:
     def difference(self, index: int, other: int, name: str = MEAN) -> Interval:
         """Return the interval of a model's value minus another's, on the same images."""
         own, base = self.contribute(index, name), self.contribute(other, name)
-        return Interval(*difference_interval(base.images, own.images, own.least, own.most))
+        seeds = own.seeds + base.seeds
+        return Interval(*difference_interval(base.images, own.images, own.least, own.most, seeds))
 
     def margin(self, index: int, other: int, name: str, least: float) -> float:
         """Return the probability by chance that a value is more than `least` above another model's."""
         own, base = self.contribute(index, name), self.contribute(other, name)
-        return margin_chance(base.images, own.images, least, own.least, own.most)
+        return margin_chance(base.images, own.images, least, own.least, own.most, own.seeds + base.seeds)
 
     def smallest_chance(self, index: int, name: str, least: float, images: int) -> float:
         """Return the smallest probability that `margin` can return for so many images."""
-        _, low, high, _ = self.contribute(index, name)
+        _, low, high, *_ = self.contribute(index, name)
         if least >= high - low:
             return 1.0
         return margin_chance(np.full(images, low), np.full(images, high), least, low, high)
@@ -269,10 +318,15 @@ class Score:
         They are corrected by Holm's method for the number of other models.
         """
         count = len(self.means)
-        rows = np.stack([self.contribute(index, MEAN).images for index in range(count)], axis=1)
+        parts = [self.contribute(index, MEAN) for index in range(count)]
+        rows, seeds = (
+            np.stack(each, axis=1) for each in zip(*((p.images, p.seeds) for p in parts), strict=True)
+        )
         raw = np.ones((count, count))
         for index in range(1, count):
-            raw[index, :index] = raw[:index, index] = paired_chances(rows[:, :index], rows[:, index])
+            raw[index, :index] = raw[:index, index] = paired_chances(
+                rows[:, :index], rows[:, index], seeds[:, :index] + seeds[:, [index]]
+            )
         found = []
         for index in range(count):
             others = [other for other in range(count) if other != index]
@@ -292,7 +346,7 @@ class Score:
 
     def plan_images(self, index: int, half_width: float) -> int:
         """Return how many images determine the mean of a model to plus or minus `half_width`."""
-        images, least, most, _ = self.contribute(index, MEAN)
+        images, least, most, *_ = self.contribute(index, MEAN)
         if np.ptp(images) < _CONSTANT:
             return images_needed_at_border(half_width / (most - least))
         return images_needed(images, half_width)
@@ -329,8 +383,9 @@ class ScoreGroup:
 
 def error_interval(model: ModelScores, folders: Sequence[str]) -> Interval:
     """Return the interval of a model's mean error on some variants."""
-    rows = np.mean([model.mistakes[folder] for folder in folders], axis=0)
-    low, high = mean_interval(rows[:, None])
+    runs = np.stack([np.mean([run.mistakes[n] for n in folders], axis=0) for run in model.runs])
+    seeds = seed_variance(runs) if model.seeds else np.zeros(2)
+    low, high = mean_interval(runs.mean(axis=0)[:, None], seeds=seeds)
     return Interval(float(low[0]), float(high[0]))
 
 

@@ -243,7 +243,7 @@ class Scores:
         OutputError
             The page cannot be written.
         """
-        write_page(self._report, Path(path), self.predictions, self._dataset)
+        write_page(self._report, Path(path), self._dataset)
         return Path(path)
 
     def plot(

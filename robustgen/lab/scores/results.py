@@ -1,6 +1,6 @@
 """Mistakes of a model: its errors, or its flips and top-5 distances, computed from its predictions."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Final
@@ -44,6 +44,8 @@ class ModelScores:
         mistaken for another one.
     settings : dict
         Content of the `predictions.json` beside them; empty without this file.
+    seeds : tuple of ModelScores
+        The runs of a model with several seeds, whose mistakes are means over them; empty for a single run.
     """
 
     model: str
@@ -57,6 +59,12 @@ class ModelScores:
     labels: NDArray[Any] | None = field(default=None, repr=False)
     superclass_mistakes: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    seeds: "tuple[ModelScores, ...]" = ()
+
+    @property
+    def runs(self) -> "tuple[ModelScores, ...]":
+        """Return the seeds, or the only run."""
+        return self.seeds or (self,)
 
     @cached_property
     def means(self) -> "ModelScores":
@@ -128,6 +136,24 @@ class ModelScores:
         """Return the severities in the means, for titles."""
         word = "severity" if len(self.levels) == 1 else "severities"
         return "severities" if self.complete else f"{word} {', '.join(map(str, self.levels))} only"
+
+
+def join_seeds(name: str, seeds: Sequence[ModelScores]) -> ModelScores:
+    """Return a model whose mistakes are means over those of its seeds, where all have them."""
+
+    def average(columns: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+        shared = [key for key in columns[0] if all(key in each for each in columns)]
+        return {key: np.mean([each[key] for each in columns], axis=0) for key in shared}
+
+    return replace(
+        seeds[0],
+        model=name,
+        missing=tuple(dict.fromkeys(folder for each in seeds for folder in each.missing)),
+        mistakes=average([each.mistakes for each in seeds]),
+        flips=average([each.flips for each in seeds]),
+        distances=average([each.distances for each in seeds]),
+        seeds=tuple(seeds),
+    )
 
 
 def read_scores(predictions: Predictions, model: str, difficulty: int = 1) -> ModelScores:

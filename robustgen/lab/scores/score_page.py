@@ -15,7 +15,7 @@ from robustgen.display.text import escape, format_count, format_name
 from robustgen.files.storage import is_url, open_store, save
 from robustgen.lab.evaluation.predictions import PredictionFile, Predictions, open_predictions, prefix_errors
 from robustgen.lab.scores.gates import NO_EVIDENCE, Evidence
-from robustgen.lab.scores.intervals import SIGNIFICANT, PublishedScore, Score
+from robustgen.lab.scores.intervals import MEAN, SIGNIFICANT, PublishedScore, Score
 from robustgen.lab.scores.measures import describe_differences, read_models
 from robustgen.lab.scores.results import FILES_AHEAD, ModelScores, flip_curves
 from robustgen.lab.scores.scoreboard import Scoreboard
@@ -26,14 +26,16 @@ from robustgen.metrics.corruption_errors import ERROR
 from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, IMAGENET_C, Variant, parse_variant
 from robustgen.pixels.imaging.arrays import Rgb
 
-# --- calibration ----------------------------------------------------------------------------------
+# --- predictions, read again ----------------------------------------------------------------------
 
 BINS: Final = 15
 """Number of bins, of equal width, of a reliability diagram."""
+_NAMED, _PICTURED, _CONFUSED = 12, 6, 5
+"""Numbers of images and of pairs of classes that the page tells of each variant."""
 
 
 @dataclass(frozen=True)
-class ModelCalibration:
+class Calibration:
     """Calibration of a model's confidence on some images.
 
     Attributes
@@ -49,61 +51,76 @@ class ModelCalibration:
     bins: Floats
 
 
-def read_calibration(predictions: Predictions) -> dict[str, ModelCalibration]:
-    """Return the calibration on the clean images and on each corruption, over its severities.
+def read_files(runs: Sequence[Predictions]) -> tuple[dict[str, list[list[int]]], dict[str, object]]:
+    """Return what the page says of the predictions of a model, whose seeds have one run each.
 
-    Errors and scores are means over severities, bins are sums. Empty if the files have no logits.
+    Returns
+    -------
+    confused : dict of str to list
+        For each variant the most frequent mistakes: true class, predicted class, number of images.
+    calibration : dict of str to dict
+        For the clean images and each corruption, RMS calibration error and Brier score, means over severities
+        and seeds, and bins: count, mean confidence and accuracy. Empty if a file has no logits.
     """
-    files = predictions.files
-    if predictions.kind == "p" or not all(file.has_logits for file in files.values()):
-        return {}
-    by_name: dict[str, list[ModelCalibration]] = {}
-    measured = predictions.store.map(_measure, files.values(), FILES_AHEAD)
-    for (folder, file), each in zip(files.items(), measured, strict=True):
-        by_name.setdefault(CLEAN if folder == CLEAN else file.variant.name, []).append(each)
-    return {name: _join(parts) for name, parts in by_name.items()}
+    folders = [folder for folder in runs[0].files if all(folder in run.files for run in runs)]
+    measured = runs[0].store.map(
+        lambda folder: _measure([run.files[folder] for run in runs]), folders, FILES_AHEAD
+    )
+    confused, by_name = dict[str, list[list[int]]](), dict[str, list[Calibration | None]]()
+    for folder, (pairs, found) in zip(folders, measured, strict=True):
+        confused[folder] = pairs
+        by_name.setdefault(parse_variant(folder, "c").name, []).extend(found)
+    known = {name: [each for each in parts if each] for name, parts in by_name.items()}
+    has_all = all(len(known[name]) == len(parts) for name, parts in by_name.items())
+    return confused, {name: _join(parts) for name, parts in known.items()} if has_all else {}
 
 
-def _measure(file: PredictionFile) -> ModelCalibration:
-    with prefix_errors(file.path):
-        parts = [*_read(file)]
-    confidence, right, brier = (np.concatenate(each) for each in zip(*parts, strict=True))
-    index = np.minimum((confidence * BINS).astype(int), BINS - 1)
-    columns = (np.ones_like(confidence), confidence, right.astype(float))
-    bins = np.stack([np.bincount(index, weights, BINS).astype(np.float64) for weights in columns], axis=1)
-    return ModelCalibration(rms_calibration_error(confidence, right), float(brier.mean()), bins)
+def _measure(files: Sequence[PredictionFile]) -> tuple[list[list[int]], list[Calibration | None]]:
+    """Return the most frequent mistakes in the files of a variant, and the calibration of each."""
+    wrong, found = [], list[Calibration | None]()
+    for file in files:
+        labels, parts = file.labels, []
+        assert labels is not None  # checked by `open_predictions`
+        with prefix_errors(file.path):
+            if file.has_logits:
+                parts = [*_read(file, labels)]
+                confidence, best, brier = (np.concatenate(each) for each in zip(*parts, strict=True))
+                found.append(_calibrate(confidence, best == labels, brier))
+            else:
+                best = np.concatenate([rows[:, 0] for rows in file.best(1)])
+                found.append(None)
+        is_wrong = best != labels
+        # Pairs as numbers are sorted in a tenth of the time of rows.
+        wrong.append(labels[is_wrong].astype(np.int64) << 32 | best[is_wrong].astype(np.int64))
+    codes, counts = np.unique(np.concatenate(wrong), return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:_CONFUSED]
+    return [[*map(int, divmod(codes[place], 1 << 32)), int(counts[place])] for place in order], found
 
 
-def _read(file: PredictionFile) -> Iterator[tuple[Floats, Floats, Floats]]:
-    """Yield confidences, correctness and Brier scores of pieces of a file."""
-    labels, start = file.labels, 0
-    assert labels is not None  # checked by `open_predictions`
+def _read(file: PredictionFile, labels: NDArray[Any]) -> Iterator[tuple[Floats, NDArray[Any], Floats]]:
+    """Yield confidences, best classes and Brier scores of pieces of a file."""
+    start = 0
     for rows in file.logits():
-        own = labels[start : start + len(rows)]
         probabilities = softmax(rows)
-        yield probabilities.max(axis=1), rows.argmax(axis=1) == own, brier_scores(probabilities, own)
+        own = labels[start : start + len(rows)]
+        yield probabilities.max(axis=1), rows.argmax(axis=1), brier_scores(probabilities, own)
         start += len(rows)
 
 
-def _join(parts: list[ModelCalibration]) -> ModelCalibration:
-    return ModelCalibration(
-        float(np.mean([each.rms for each in parts])),
-        float(np.mean([each.brier for each in parts])),
-        np.sum([each.bins for each in parts], axis=0),
-    )
+def _calibrate(confidence: Floats, right: NDArray[np.bool_], brier: Floats) -> Calibration:
+    index = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    columns = (np.ones_like(confidence), confidence, right.astype(float))
+    bins = np.stack([np.bincount(index, weights, BINS).astype(np.float64) for weights in columns], axis=1)
+    return Calibration(rms_calibration_error(confidence, right), float(brier.mean()), bins)
 
 
-def describe_calibration(found: Mapping[str, ModelCalibration]) -> dict[str, object]:
-    """Return calibrations as lists, for JSON: for each bin its count, mean confidence and accuracy."""
-    described: dict[str, object] = {}
-    for name, each in found.items():
-        bins = [
-            [int(count), round(confidence / count, 4), round(right / count, 4)]
-            for count, confidence, right in each.bins.tolist()
-            if count
-        ]
-        described[name] = {"rms": round(each.rms, 5), "brier": round(each.brier, 5), "bins": bins}
-    return described
+def _join(parts: Sequence[Calibration]) -> dict[str, object]:
+    bins = np.sum([each.bins for each in parts], axis=0).tolist()
+    return {
+        "rms": round(float(np.mean([each.rms for each in parts])), 5),
+        "brier": round(float(np.mean([each.brier for each in parts])), 5),
+        "bins": [[int(n), round(total / n, 4), round(right / n, 4)] for n, total, right in bins if n],
+    }
 
 
 # --- gallery --------------------------------------------------------------------------------------
@@ -178,12 +195,12 @@ def find_first_flips(model: ModelScores, count: int) -> Iterator[tuple[int, str]
     An image is ranked by its lowest wrong severity of each corruption, summed over the corruptions.
     """
     names = [*model.errors]
-    rows = np.stack([model.measured_mistakes(name) for name in names]).astype(bool)
+    rows = np.stack([model.measured_mistakes(name) for name in names]) > 0.5
     levels = len(model.levels)
     # Index of the first wrong severity; the number of severities if there is none.
     first = np.where(rows.any(axis=1), rows.argmax(axis=1), levels)
     order = np.argsort(first.sum(axis=0), kind="stable")
-    clean = np.asarray(model.mistakes.get(CLEAN, np.zeros(rows.shape[-1], bool)))
+    clean = np.asarray(model.mistakes.get(CLEAN, np.zeros(rows.shape[-1]))) > 0.5
     for image in [index for index in order.tolist() if not clean[index]][:count]:
         if (lowest := first[:, image]).min() < levels:
             name = names[int(lowest.argmin())]
@@ -211,7 +228,7 @@ def find_lone_successes(models: Sequence[ModelScores], count: int) -> Iterator[t
 
 
 def _right(model: ModelScores, folders: Sequence[str]) -> NDArray[np.bool_]:
-    return ~np.stack([model.mistakes[folder] for folder in folders]).astype(bool)
+    return np.stack([model.mistakes[folder] for folder in folders]) <= 0.5
 
 
 def _show(dataset: PictureSet, key: str, folder: str, model: ModelScores) -> Exhibit:
@@ -225,40 +242,26 @@ def _read_picture(dataset: PictureSet, variant: Variant, key: str) -> Rgb:
 
 # --- failures -------------------------------------------------------------------------------------
 
-_NAMED, _PICTURED, _CONFUSED = 12, 6, 5
-"""Numbers of images and of pairs of classes that the page tells of each variant."""
 _THUMB: Final = 96
 
 
-def describe_failures(predictions: Predictions, model: ModelScores) -> dict[str, Any]:
+def describe_failures(model: ModelScores, confused: Mapping[str, list[list[int]]]) -> dict[str, Any]:
     """Return for each variant which images are classified wrongly, and which classes are confused.
 
-    Images are their places among sorted keys; those that are right when clean come first.
+    Images are their places among sorted keys; those that are right when clean come first. Of several seeds,
+    more than half classify them wrongly.
     """
-    confused = predictions.store.map(_confuse, predictions.files.values(), FILES_AHEAD)
-    pairs = dict(zip(predictions.files, confused, strict=True))
-    clean = np.asarray(model.mistakes.get(CLEAN, np.zeros(model.count)), bool)
+    clean = np.asarray(model.mistakes.get(CLEAN, np.zeros(model.count))) > 0.5
     found = {}
     for folder, each in model.mistakes.items():
-        wrong = np.asarray(each, bool)
+        wrong = np.asarray(each) > 0.5
         images = [*np.flatnonzero(wrong & ~clean), *np.flatnonzero(wrong & clean)][:_NAMED]
         found[folder] = {
             "count": int(wrong.sum()),
             "images": [int(image) for image in images],
-            "confused": pairs.get(folder, []),
+            "confused": confused.get(folder, []),
         }
     return found
-
-
-def _confuse(file: PredictionFile) -> list[list[int]]:
-    """Return the most frequent mistakes: true class, predicted class, number of images."""
-    best = np.concatenate([rows[:, 0] for rows in file.best(1)])
-    assert file.labels is not None
-    wrong, count = best != file.labels, int(best.max()) + 1
-    # Pairs as numbers are sorted in a tenth of the time of rows.
-    codes, counts = np.unique(file.labels[wrong].astype(np.int64) * count + best[wrong], return_counts=True)
-    order = np.argsort(-counts, kind="stable")[:_CONFUSED]
-    return [[*map(int, divmod(codes[place], count)), int(counts[place])] for place in order]
 
 
 def _name_classes(predictions: Predictions) -> dict[int, str]:
@@ -293,7 +296,6 @@ _FEWEST_FOR_LINE: Final = 4
 def write_page(
     report: Scoreboard,
     path: Path,
-    folders: Sequence[str | Path],
     dataset: PictureSet | None = None,
     evidence: Evidence = NO_EVIDENCE,
 ) -> int:
@@ -302,9 +304,8 @@ def write_page(
     Parameters
     ----------
     report : Scoreboard
+        Its folders are read again for calibration, confusions and flip curves.
     path : Path
-    folders : sequence of path or URL
-        The predictions of its models, in the same order, for calibration and flip curves.
     dataset : PictureSet, optional
         The set, for the gallery.
     evidence : Evidence, optional
@@ -322,20 +323,23 @@ def write_page(
     """
     check_page_path(path, *([dataset.root] if dataset and not is_url(dataset.root) else []))
     data = collect_data(report) | evidence.as_dict()
-    for folder, model, entry in zip(folders, report.models, data["models"], strict=False):
-        opened = open_predictions(folder)
+    folders = iter(report.folders)
+    for model, entry in zip(report.models if report.folders else (), data["models"], strict=False):
+        runs = [open_predictions(next(folders)) for _ in model.runs]
         if report.kind == "c":
-            entry["failures"] = describe_failures(opened, model)
-            entry["calibration"] = describe_calibration(read_calibration(opened))
+            confused, calibration = read_files(runs)
+            entry |= {"failures": describe_failures(model, confused), "calibration": calibration}
         else:
+            curves = [flip_curves(run, report.difficulty) for run in runs]
             entry["curves"] = {
-                name: _shorten(each) for name, each in flip_curves(opened, report.difficulty).items()
+                name: _shorten(np.mean([each[name] for each in curves], axis=0).tolist())
+                for name in curves[0]
+                if all(name in each for each in curves)
             }
-        assert model.model == entry["name"]
     data |= {"thumbs": {}, "classes": {}, "keys": {}}
     gallery = None
-    if folders and report.kind == "c":
-        opened = open_predictions(folders[0])
+    if report.folders and report.kind == "c":
+        opened = open_predictions(report.folders[0])
         shown = [entry["failures"] for entry in data["models"] if "failures" in entry]
         places = sorted({image for each in shown for own in each.values() for image in own["images"]})
         data |= {"classes": _name_classes(opened), "keys": {place: opened.keys[place] for place in places}}
@@ -344,9 +348,9 @@ def write_page(
             data["thumbs"] = _read_thumbs(dataset, opened.keys, shown[ranked[0]])
             gallery = choose_images([report.models[index] for index in ranked], dataset, opened.keys)
     sources = data["sources"]
-    data["sources"] = _name_models(report, folders, sources)
+    data["sources"] = _name_models(report, sources)
     every = [note for note in (*report.inputs, *report.notes) if note not in sources]
-    notes = _name_models(report, folders, every)
+    notes = _name_models(report, every)
     context = {
         "heading": _name_page(report),
         "lead": _lead(report),
@@ -364,9 +368,9 @@ def write_page(
     return len(page)
 
 
-def _name_models(report: Scoreboard, folders: Sequence[str | Path], notes: Sequence[str]) -> list[str]:
+def _name_models(report: Scoreboard, notes: Sequence[str]) -> list[str]:
     """Return notes with the names of models in place of their folders, which a published page hides."""
-    for folder, model in zip(folders, report.models, strict=False):
+    for folder, model in zip(report.folders, report.runs, strict=False):
         root = open_store(folder).location
         notes = [note.replace(root, model.model) for note in notes]
     return [*notes]
@@ -450,7 +454,7 @@ def collect_data(report: Scoreboard) -> dict[str, Any]:
             for score in scores
         ],
         "models": [*models, *published],
-        "facts": [["source", "Source"]] if published else [],
+        "facts": [*[["source", "Source"]] * bool(published), *_FACTS],
         "reference": _choose_reference(report),
         "sources": describe_differences(report.published, report.kind, report.count, report.origin),
         "pairs": {score.full_key: _shorten(score.pairs.tolist()) for score in compared},
@@ -498,6 +502,7 @@ def _describe_model(
         score.full_key: {
             "mean": score.means[index],
             "interval": score.interval(index),
+            "deviation": score.deviations[index].get(MEAN) if score.deviations else None,
             "values": [score.value(index, row["name"]) for row in rows],
             "intervals": [score.interval(index, row["name"]) for row in rows],
         }
@@ -509,13 +514,38 @@ def _describe_model(
         errors.append([found[level] for level in levels] if found.keys() >= {*levels} else None)
     described = {
         "name": model.model,
-        "about": {"source": "yours"},
+        "about": {"source": "yours"} | _describe_facts(report, model.model),
+        "seeds": len(model.seeds),
         "clean": model.clean_error,
         "cleanInterval": report.clean.interval(index),
         "measures": measures,
         "errors": errors if report.kind == "c" else None,
     }
     return {key: _shorten(each) for key, each in described.items()}
+
+
+_FACTS: Final = (
+    ("paper", "Paper"),
+    ("architecture", "Architecture"),
+    ("parameters", "Parameters"),
+    ("training_data", "Training data"),
+    ("image_size", "Image size"),
+    ("code", "Code"),
+)
+"""Columns of the models file."""
+
+
+def _describe_facts(report: Scoreboard, name: str) -> dict[str, Any]:
+    """Return what the models file says about a model: texts, or pairs of a text and an address."""
+    if name not in report.facts:
+        return {}
+    facts = report.facts[name]
+    found: dict[str, Any] = facts.model_dump(exclude_defaults=True)
+    if facts.parameters:
+        found["parameters"] = f"{facts.parameters / 1e6:.3g} M"
+    if facts.url:
+        found["paper"] = [facts.paper or "link", facts.url]
+    return found | ({"code": ["code", facts.code]} if facts.code else {})
 
 
 def _list_published(
@@ -553,7 +583,7 @@ def _describe_published(
     return {
         "name": f"{name} (published)" if name in [each.model for each in report.models] else name,
         "published": True,
-        "about": {"source": source},
+        "about": {"source": source} | _describe_facts(report, name),
         "clean": None,
         "cleanInterval": None,
         "measures": {

@@ -1,8 +1,9 @@
 """Comparison of models: all values of the tables of the papers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from robustgen.lab.scores.intervals import (
 from robustgen.lab.scores.measures import Baseline, PublishedModel, describe_differences, make_measures
 from robustgen.lab.scores.results import ModelScores
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Benchmark, Kind
+from robustgen.settings.scoring import ModelFacts
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Scoreboard:
         Lines on what the models were given, if their folders record it.
     compares : bool
         Whether to compare with published values.
+    facts : mapping of str to ModelFacts
+        What is known of the models, by their names.
     """
 
     models: Sequence[ModelScores]
@@ -67,6 +71,20 @@ class Scoreboard:
     unfinished: Sequence[str | Path] = ()
     inputs: Sequence[str] = ()
     compares: bool = False
+    facts: Mapping[str, ModelFacts] = field(default_factory=dict)
+
+    @cached_property
+    def runs(self) -> list[ModelScores]:
+        """Return the models, and of those with several seeds each of these."""
+        return [run for model in self.models for run in model.runs]
+
+    def _join(self, scores: Sequence[Score]) -> list[Score]:
+        """Return scores of the runs as those of the models."""
+        if len(self.runs) == len(self.models):
+            return [*scores]
+        ends = [*accumulate((len(model.runs) for model in self.models), initial=0)]
+        places = [range(*pair) for pair in pairwise(ends)]
+        return [score.join(places) for score in scores]
 
     @property
     def kind(self) -> Kind:
@@ -109,28 +127,30 @@ class Scoreboard:
     @cached_property
     def clean(self) -> Score:
         """Return the top-1 error on the clean images."""
-        return Score(
+        score = Score(
             "clean_error",
             "Clean",
             Unit(),
             (),
-            tuple({} for _ in self.models),
-            tuple(model.clean_error for model in self.models),
-            lambda index, _: Contribution(np.asarray(self.models[index].mistakes[CLEAN], np.float64), 0, 1),
+            tuple({} for _ in self.runs),
+            tuple(run.clean_error for run in self.runs),
+            lambda index, _: Contribution(np.asarray(self.runs[index].mistakes[CLEAN], np.float64), 0, 1),
             self.replicates,
         )
+        return self._join([score])[0]
 
     @cached_property
     def measures(self) -> list[Score]:
         """Return the benchmark's scores that are possible."""
-        return make_measures(
-            self.models,
+        made = make_measures(
+            self.runs,
             self.baseline,
             self.partial,
             common=self.benchmark.common,
             replicates=self.replicates,
             published=self.published,
         )
+        return self._join(made)
 
     @cached_property
     def groups(self) -> list[ScoreGroup]:
@@ -142,7 +162,8 @@ class Scoreboard:
         # Clips have further scores, which include ImageNet-C's corruptions.
         named = [each for each in self.measures if each.names]
         apart = IMAGENET_C.names if self.benchmark is IMAGENET_C and named else ()
-        families = list_families(self.models, edition, self.replicates, apart) if self.kind == "c" else []
+        found = list_families(self.runs, edition, self.replicates, apart) if self.kind == "c" else []
+        families = [replace(each, scores=tuple(self._join(each.scores))) for each in found]
         own = named or ([] if families else self.measures)
         if not own:
             return families

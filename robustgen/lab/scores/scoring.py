@@ -1,9 +1,10 @@
 """`robustgen score`: checks that predictions match each other and are complete, and reports on them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -31,11 +32,12 @@ from robustgen.lab.scores.measures import (
     read_models,
     take_baseline,
 )
-from robustgen.lab.scores.results import ModelScores, has_common, list_missing, read_scores
+from robustgen.lab.scores.results import ModelScores, has_common, join_seeds, list_missing, read_scores
 from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.metrics import COMMON_PERTURBATIONS
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Benchmark, Kind, Variant
 from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.settings.scoring import ModelFacts, Scoring, SeedGroup
 
 _NAMED_BASELINES: Final = ("alexnet", "none")
 _IMAGENET_CLASSES: Final = 1000
@@ -69,6 +71,12 @@ class PictureSet(Protocol):
         """Return the image, uint8 (H, W, 3), or the frames called `key`."""
 
 
+def choices_of(options: Scoring) -> dict[str, Any]:
+    """Return the choices that `score` takes."""
+    names = ("baseline", "partial", "difficulty", "replicates", "compare_with", "group", "models")
+    return {name: getattr(options, name) for name in names}
+
+
 def score(
     folders: Sequence[str | Path],
     *,
@@ -78,6 +86,8 @@ def score(
     dataset: PictureSet | None = None,
     replicates: int = 1000,
     compare_with: str | None = None,
+    group: Sequence[SeedGroup] = (),
+    models: Mapping[str, ModelFacts] | None = None,
 ) -> Scoreboard:
     """Score the predictions in `folders`, on the same images.
 
@@ -98,6 +108,10 @@ def score(
         Bootstrap samples of what is resampled; 0 for no intervals.
     compare_with : {"published"}, optional
         Published models to compare with.
+    group : sequence of SeedGroup
+        Runs of one model with several seeds, each of which becomes a row.
+    models : mapping of str to ModelFacts, optional
+        What is known of the models, by their names.
 
     Raises
     ------
@@ -118,24 +132,30 @@ def score(
     usual = BENCHMARKS[opened[0].kind]
     benchmark = TITLES.get(str(opened[0].settings.get("title")), usual)
     _tell_compression(names, opened, f"{benchmark.medium.name}s", notes)
-    models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
-    for folder, each, model in zip(folders, opened, models, strict=True):
-        _check_complete(folder, each, model, partial, notes)
-        _doubt_labels(each, model, notes)
-    models = _choose_levels(models, chosen, notes if is_common else [])
+    runs = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
+    for folder, each, run in zip(folders, opened, runs, strict=True):
+        _check_complete(folder, each, run, partial, notes)
+        _doubt_labels(each, run, notes)
+    runs = _choose_levels(runs, chosen, notes if is_common else [])
+    rows = _group_seeds(runs, group, notes)
+    # The folders of a model's seeds are beside each other.
+    folder_of = dict(zip(names, folders, strict=True))
+    folders = [folder_of[run.model] for row in rows for run in row.runs]
     _say_averaged(opened, notes)
     _say_treatments(names, opened, notes)
     if partial and chosen:
-        _say_undivided(models, chosen, notes)
+        _say_undivided(runs, chosen, notes)
     compares = compare_with is not None and is_common and benchmark is usual
-    published = choose_published(models, difficulty, notes) if compares else []
+    published = choose_published(runs, difficulty, notes) if compares else []
     if published and "only_classes" in opened[0].settings:
         notes.append("published values are of all outputs of the models: none is compared")
         published = []
     if published and any(list_treatments(each.settings) for each in opened):
         notes.append("published values are of one crop of each image, without any cleaning")
+    if models and (lacking := [row.model for row in rows if row.model not in models]):
+        notes.append(f"--models has no row for {', '.join(lacking)}")
     report = Scoreboard(
-        models,
+        rows,
         chosen,
         difficulty=difficulty,
         remarks=notes,
@@ -147,6 +167,7 @@ def score(
         unfinished=unfinished,
         inputs=_describe_inputs(names, opened),
         compares=compare_with is not None,
+        facts=models or {},
     )
     try:
         values = [score.values for score in report.measures]
@@ -156,6 +177,31 @@ def score(
     if not shared and not any(group.name for group in report.groups):
         raise SourceError("the folders share no corruption or perturbation that could be scored")
     return report
+
+
+def _group_seeds(
+    runs: Sequence[ModelScores], groups: Sequence[SeedGroup], notes: list[str]
+) -> list[ModelScores]:
+    """Return a row for each group of seeds, at the place of its first one, and for each other run."""
+    of, names = dict[str, SeedGroup](), [run.model for run in runs]
+    for each in groups:
+        found = [name for name in names if fnmatchcase(name, each.pattern)]
+        shared = [name for name in found if name in of]
+        problem = (
+            "" if len(found) > 1 else f"matches {format_count(len(found), 'model')} of {', '.join(names)}"
+        )
+        problem = f"{shared[0]} is also in {of[shared[0]].name}" if shared else problem
+        taken = {*names} - {*found} | {other.name for other in groups if other is not each}
+        if problem or each.name in taken:
+            problem = problem or "another model has this name"
+            raise ConfigError(f"--group {each.name}={each.pattern}: {problem}")
+        of |= dict.fromkeys(found, each)
+        few = "; an interval of two seeds is wide, and holds roughly" * (len(found) == 2)
+        notes.append(f"{each.name}: mean of {len(found)} seeds ({', '.join(found)}){few}")
+    rows = dict[str, list[ModelScores]]()
+    for run in runs:
+        rows.setdefault(of[run.model].name if run.model in of else run.model, []).append(run)
+    return [join_seeds(name, own) if len(own) > 1 else own[0] for name, own in rows.items()]
 
 
 def _open_finished(

@@ -94,6 +94,7 @@ def list_tables(report: Scoreboard, summary: bool = False, columns: Sequence[str
                 names = [report.benchmark.categories, {"In no mean": _list_others(report, score)}]
                 yield _tabulate_models(report, f"{score.title}{group.lacking}", [score], score, names)
         if not columns:
+            yield from _tabulate_seeds(report, group)
             yield from _tabulate_differences(report, group)
         yield from _tabulate_published(report, group)
 
@@ -166,6 +167,21 @@ def _tabulate_operations(report: Scoreboard, group: ScoreGroup) -> Table:
     return Table(title, ["", *(head for *_, head in columns)], rows)
 
 
+def _tabulate_seeds(report: Scoreboard, group: ScoreGroup) -> Iterator[Table]:
+    """Yield the standard deviations of the means over the seeds of models."""
+    leads = [*[report.clean] * (report.clean.has_mean), *(each for each in group.scores if each.has_mean)]
+    rows = [
+        [model.model, str(len(model.seeds))]
+        + [score.cell_of(score.deviations[index].get(MEAN)) for score in leads]
+        for index, model in enumerate(report.models)
+        if model.seeds
+    ]
+    if rows and leads:
+        of = f": {group.title}" * bool(group.name)
+        title = f"Standard deviation over seeds, in the unit of the means{of}"
+        yield Table(title, ["Model", "Seeds", *(score.head for score in leads)], rows)
+
+
 def _tabulate_differences(report: Scoreboard, group: ScoreGroup) -> Iterator[Table]:
     """Yield the differences of the means of all models from those of the first."""
     scores = [score for score in group.scores if score.can_compare]
@@ -213,9 +229,11 @@ def describe_plan(report: Scoreboard, half_width: float) -> Iterator[str]:
     """Yield for each model how many images determine its mean to plus or minus `half_width`.
 
     The mean is that of the first measure, in the unit of its table. Raises an ArgumentError if it has no
-    mean.
+    mean, or models have several seeds, whose share in the interval no images reduce.
     """
     score = report.measures[0]
+    if len(report.runs) > len(report.models):
+        raise ArgumentError("--plan counts images alone; leave out --group")
     factor, unit = score.unit.factor, " %" if score.unit.factor == 100 else ""
     if not score.names:
         raise ArgumentError(f"--plan: the models share none of the common {report.benchmark.operation}s")
@@ -294,6 +312,10 @@ def _list_records(report: Scoreboard) -> Iterator[dict[str, object]]:
         for index, model in enumerate(report.models):
             clean, values = report.clean.means[index], score.values[index]
             yield record(model.model, score, "value", clean, score.means[index], values)
+            if model.seeds:
+                clean = report.clean.deviations[index].get(MEAN)
+                spread = score.deviations[index]
+                yield record(model.model, score, "seed_deviation", clean, spread.get(MEAN), spread)
             for end, label in enumerate(Interval._fields if report.replicates else ()):
                 ends = {name: each[end] for name, each in score.intervals[index].items()}
                 about = report.clean.interval(index)
@@ -345,6 +367,10 @@ def _describe_model(report: Scoreboard, index: int) -> dict[str, Any]:
     if report.replicates and model.mistakes:
         own["error_intervals"] = {folder: error_interval(model, [folder]) for folder in model.mistakes}
         own["error_interval_method"] = WILSON
+    if model.seeds:
+        own["seeds"] = [each.model for each in model.seeds]
+    if facts := report.facts.get(model.model):
+        own["facts"] = facts.model_dump(exclude_defaults=True)
     own["measures"] = {score.key: _describe_measure(score, index) for score in report.measures}
     return own
 
@@ -361,6 +387,8 @@ def _describe_family(group: ScoreGroup, index: int) -> dict[str, Any]:
             found[f"{score.key}_interval"] = score.interval(index)
             found[f"{score.key}_interval_method"] = score.method
             found |= _describe_ends(score, index) if score.names else {}
+        if score.deviations and score.deviations[index]:
+            found[f"{score.key}_seed_deviation"] = score.deviations[index]
     return found
 
 
@@ -379,4 +407,6 @@ def _describe_measure(score: Score, index: int) -> dict[str, Any]:
     }
     if score.replicates:
         described |= {"mean_interval": score.interval(index), **_describe_ends(score, index)}
+    if score.deviations and score.deviations[index]:
+        described["seed_deviation"] = score.deviations[index]
     return described

@@ -272,7 +272,7 @@ BROKEN = """[...document.querySelectorAll('td.name bdi')].flatMap((cell) => {
 def test_labels_and_names_can_be_read(browser, tmp_path):
     models = [replace(each, model=f"a_long-name/of.{each.model}") for each in fake_scores(5, 300)]
     report = Scoreboard(models, ALEXNET, replicates=0, published=choose_published(models, 1, []))
-    write_page(report, tmp_path / "page.html", [])
+    write_page(report, tmp_path / "page.html")
     browser.open(tmp_path / "page.html")
     assert browser.run(OVERLAPS) == "5 labels, 0 overlaps"
     resize(browser, 390)
@@ -289,7 +289,7 @@ def test_only_corruptions_with_the_chosen_value_have_columns(browser, tmp_path):
     for model in models:
         for level in IMAGENET_C.levels:
             model.mistakes[f"c-bar.sparkles/{level}"] = model.mistakes[f"fog/{level}"]
-    write_page(Scoreboard(models, ALEXNET, replicates=0), tmp_path / "page.html", [])
+    write_page(Scoreboard(models, ALEXNET, replicates=0), tmp_path / "page.html")
     browser.open(tmp_path / "page.html")
     heads = "[...document.querySelectorAll('#heat th.op')].map((each) => each.textContent)"
     assert "fog" in browser.run(heads) and "sparkles" not in " ".join(browser.run(heads))
@@ -337,7 +337,7 @@ def test_every_family_has_its_mean_direction_ranking_and_groups(browser, tmp_pat
     names, settings, levels = SETS[name]
     for count in (1, 3):
         models = score_variants(count, names, settings, levels)
-        write_page(Scoreboard(models, None), tmp_path / "page.html", [])
+        write_page(Scoreboard(models, None), tmp_path / "page.html")
         for width in (1280, 390):
             resize(browser, width, 844)
             browser.open(tmp_path / "page.html")
@@ -388,7 +388,7 @@ def test_a_named_baseline_is_the_reference(tmp_path):
     models = [replace(each, model=name) for each, name in zip(fake_scores(3, 60), "zab", strict=True)]
     for name, wanted in (("z", "z"), ("b", "b-baseline")):
         named = [replace(each, model=wanted) if each.model == name else each for each in models]
-        write_page(Scoreboard(named, ALEXNET, replicates=0), tmp_path / "page.html", [])
+        write_page(Scoreboard(named, ALEXNET, replicates=0), tmp_path / "page.html")
         assert page_data(tmp_path / "page.html")["reference"] == wanted
 
 
@@ -398,7 +398,7 @@ def test_labels_of_long_names_tell_the_models_apart(browser, tmp_path):
     names = [*names, "resnet50"]
     models = [replace(model, model=name) for model, name in zip(fake_scores(7, 300), names, strict=True)]
     report = Scoreboard(models, ALEXNET, replicates=0)
-    write_page(report, tmp_path / "page.html", [])
+    write_page(report, tmp_path / "page.html")
     browser.open(tmp_path / "page.html")
     labels = browser.run(
         "[...document.querySelectorAll('#scatter text.strong')].map((each) => each.textContent.split(' ')[0])"
@@ -430,7 +430,7 @@ def test_charts_are_legible_on_every_screen(browser, tmp_path):
     worse |= {name: ~each for name, each in worse.items() if name.startswith(("fog", "snow"))}
     note = f"not normalised: {tmp_path / 'p' / 'a'} has 10"
     report = Scoreboard(models, ALEXNET, remarks=[note], replicates=0)
-    write_page(report, tmp_path / "page.html", [])
+    write_page(report, tmp_path / "page.html")
     for width in (1280, 390):
         resize(browser, width, 844)
         browser.open(tmp_path / "page.html")
@@ -449,7 +449,7 @@ def test_twenty_models_are_told_apart(browser, tmp_path):
     models = [replace(each, model=f"model-with-a-rather-long-{each.model}") for each in fake_scores(20, 300)]
     models[4] = replace(models[4], mistakes=models[3].mistakes)
     report = Scoreboard(models, ALEXNET)
-    write_page(report, tmp_path / "page.html", [])
+    write_page(report, tmp_path / "page.html")
     resize(browser, 1280, 900)
     browser.open(tmp_path / "page.html")
     bars = "[...document.querySelectorAll('#means tbody .span')]"
@@ -498,7 +498,7 @@ COVERED_POINTS = """(() => {
 
 @NO_BROWSER
 def test_severities_and_normalised_errors_are_kept_apart(browser, tmp_path):
-    write_page(Scoreboard(fake_scores(2, 100), ALEXNET), tmp_path / "page.html", [])
+    write_page(Scoreboard(fake_scores(2, 100), ALEXNET), tmp_path / "page.html")
     browser.open(tmp_path / "page.html")
     browser.run("document.querySelector('#heat [data-op=fog]').click()")
     groups = browser.run("[...document.querySelectorAll('#heat th.group')].map((each) => each.textContent)")
@@ -513,7 +513,7 @@ def test_severities_and_normalised_errors_are_kept_apart(browser, tmp_path):
 def test_a_telephone_shows_the_column_that_sorts_in_the_same_order(browser, tmp_path):
     models = fake_scores(3, 100)
     report = Scoreboard(models, ALEXNET, published=choose_published(models, 1, []))
-    write_page(report, tmp_path / "page.html", [])
+    write_page(report, tmp_path / "page.html")
     resize(browser, 390, 844)
     browser.open(tmp_path / "page.html")
     for key in ("corruption_error", "relative_corruption_error", "clean"):
@@ -531,7 +531,7 @@ def test_print_begins_with_the_ranking_and_cuts_no_column(browser, tmp_path):
     names = [f"model-with-a-rather-long-name-{i:02d}.augmix_in1k_224" for i in range(20)]
     models = [replace(each, model=name) for each, name in zip(fake_scores(20, 100), names, strict=True)]
     notes = [f"note {i}" for i in range(30)] + ["warning: labels"]
-    write_page(Scoreboard(models, ALEXNET, remarks=notes), tmp_path / "page.html", [])
+    write_page(Scoreboard(models, ALEXNET, remarks=notes), tmp_path / "page.html")
     # The width of A4 and of Letter in print, less the margins.
     for width in (710, 732):
         resize(browser, width, 1000)
@@ -560,7 +560,7 @@ def test_a_page_does_not_name_folders_of_this_machine(evaluated, tmp_path):
 @NO_BROWSER
 def test_fifty_models_of_fifty_thousand_images(browser, tmp_path):
     report = Scoreboard(fake_scores(50, 50_000), ALEXNET, replicates=0)
-    size = write_page(report, tmp_path / "page.html", [])
+    size = write_page(report, tmp_path / "page.html")
     assert size == (tmp_path / "page.html").stat().st_size < 5_000_000
     browser.open(tmp_path / "page.html")
     assert len(browser.run(ROWS)) == 50
@@ -599,3 +599,27 @@ def test_pages_that_cannot_be_written(evaluated, tmp_path):
     (tmp_path / "file").write_text("")
     result = cli("score", root, "--partial", "--output", tmp_path / "file" / "page.html", status=2)
     assert "Error: --output " in result.stderr
+
+
+@NO_BROWSER
+def test_the_page_has_links_to_papers_and_the_deviation_of_seeds(browser, tmp_path):
+    for seed in range(3):
+        random_set(tmp_path / f"mine-{seed}", 0.3 + seed / 20, seed=seed)
+    facts = {"paper": "On Nets", "url": "https://example.org/a", "parameters": 25557032, "image_size": 224}
+    (tmp_path / "models.json").write_text(json.dumps({"mine": facts}))
+    flags = (
+        "--group",
+        "mine=mine-*",
+        "--models",
+        tmp_path / "models.json",
+        "--output",
+        tmp_path / "page.html",
+    )
+    cli("score", tmp_path, "--partial", *flags)
+    browser.open(tmp_path / "page.html")
+    assert browser.run(
+        "[...document.querySelectorAll('#means td.fact')].map((each) => each.textContent)"
+    ) == [*("On Nets", "25.6 M", "224")]
+    assert browser.run("document.querySelector('td.fact a').href") == "https://example.org/a"
+    assert "3 seeds" in browser.run("document.getElementById('means').textContent")
+    assert not browser.errors()

@@ -19,7 +19,7 @@ from robustgen import metrics
 from robustgen.lab.evaluation.predictions import ABOUT, PredictionFile, open_predictions
 from robustgen.lab.evaluation.predictions import write_predictions as write
 from robustgen.lab.scores import results
-from robustgen.lab.scores.score_page import describe_calibration, read_calibration
+from robustgen.lab.scores.score_page import read_files
 from robustgen.metrics import (
     ALEXNET_ERROR,
     ALEXNET_FLIP_PROBABILITY,
@@ -174,7 +174,7 @@ def test_whatever_reads_predictions_again_reads_many_at_once(tmp_path, monkeypat
             write(place, folder, KEYS[:3], np.array([0, 8, 5]), logits)
     read = {
         "superclasses": lambda opened: results.read_scores(opened, "m").superclass_mistakes,
-        "calibration": lambda opened: describe_calibration(read_calibration(opened)),
+        "calibration": lambda opened: read_files([opened])[1],
         "flips": results.flip_curves,
     }[what]
     monkeypatch.setattr(results, "_find_mistakes", lambda file: file.labels)
@@ -1097,3 +1097,89 @@ def test_keys_are_held_against_the_set(tmp_path):
     about = tmp_path / "few" / "digits" / ABOUT
     about.write_text(about.read_text().replace('"keys": "', '"keys": "0'))
     assert "20 of 30 keys are missing" in cli_error(*command)
+
+
+# --- several seeds, and what is known of models ---------------------------------------------------
+
+
+@pytest.fixture
+def seeds(tmp_path):
+    for seed, chance in enumerate((0.3, 0.4, 0.35)):
+        random_set(tmp_path / f"mine-{seed}", chance, seed=seed)
+    random_set(tmp_path / "other", 0.5, seed=9)
+    return tmp_path
+
+
+def test_seeds_of_a_model_are_one_row_with_their_mean_and_deviation(seeds):
+    flags = ("--partial", "--baseline", "none")
+    alone, _ = scored(seeds, *flags)
+    report, notes = scored(seeds, *flags, "--group", "mine=mine-*")
+    mine, other = report["models"]
+    assert (mine["model"], other["model"]) == ("mine", "other") and any("3 seeds" in note for note in notes)
+    assert mine["seeds"] == [f"mine-{seed}" for seed in range(3)] and "seeds" not in other
+    for name in ("fog", "snow"):
+        single = [each["measures"]["error"]["values"][name] for each in alone["models"][:3]]
+        assert mine["measures"]["error"]["values"][name] == pytest.approx(np.mean(single))
+        assert mine["measures"]["error"]["seed_deviation"][name] == pytest.approx(np.std(single, ddof=1))
+    assert other["measures"] == alone["models"][3]["measures"]
+
+    def width(model):
+        low, high = model["measures"]["error"]["mean_interval"]
+        return high - low
+
+    # Single runs say nothing of other seeds.
+    assert width(mine) > max(map(width, alone["models"][:3]))
+    (row,) = [
+        each
+        for each in csv.DictReader(
+            io.StringIO(cli("score", seeds, *flags, "--group", "mine=mine-*", "--format", "csv").stdout)
+        )
+        if each["statistic"] == "seed_deviation" and each["measure"] == "error"
+    ]
+    assert float(row["fog"]) == mine["measures"]["error"]["seed_deviation"]["fog"]
+    gated = cli("score", seeds, *flags, "--group", "mine=mine-*", "--fail-if", "error.mean > 45", status=1)
+    assert "failed: other" in gated.stderr and "Standard deviation over seeds" in gated.stdout
+    public = robustgen.score(seeds, partial=True, baseline="none", group={"mine": "mine-*"})
+    assert public.models == ("mine", "other")
+    assert public.value("error", "fog", "mine") == mine["measures"]["error"]["values"]["fog"]
+
+
+@pytest.mark.parametrize("groups", ["mine", "mine=none*", "mine=mine-0", "other=mine-*", "a=mine-*,b=*"])
+def test_groups_that_name_no_seeds_are_refused(seeds, groups):
+    flags = [text for each in groups.split(",") for text in ("--group", each)]
+    assert "--group" in cli_error("score", seeds, "--partial", *flags)
+
+
+def test_seeds_cannot_be_planned_by_images_alone(seeds):
+    assert "--plan" in cli_error("score", seeds, "--partial", "--group", "mine=mine-*", "--plan", 1)
+
+
+FACTS = {"architecture": "ResNet-50", "parameters": 25557032, "url": "https://example.org/paper"}
+
+
+@pytest.mark.parametrize("suffix", ["yaml", "json", "csv"])
+def test_a_models_file_says_what_is_known_of_each_model(seeds, suffix):
+    path = seeds / f"models.{suffix}"
+    as_csv = "model,architecture,parameters,url,paper\nother,{architecture},{parameters},{url},\n".format(
+        **FACTS
+    )
+    path.write_text(as_csv if suffix == "csv" else json.dumps({"other": FACTS}))
+    report, notes = scored(seeds, "--partial", "--group", "mine=mine-*", "--models", path)
+    assert "facts" not in report["models"][0] and report["models"][1]["facts"] == FACTS
+    assert any("no row for mine" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('{"other": {"architekture": "a"}}', ["models.json: other", "architekture"]),
+        ('{"other": {"parameters": -1}}', ["models.json: other", "parameters"]),
+        ('{"other": {"url": "javascript:alert(1)"}}', ["models.json: other", "url"]),
+        ('{"other": 3}', ["models.json", "other"]),
+        ("[", ["models.json"]),
+    ],
+)
+def test_a_models_file_with_a_mistake_is_refused(seeds, text, names):
+    (seeds / "models.json").write_text(text)
+    error = cli_error("score", seeds, "--partial", "--models", seeds / "models.json")
+    assert all(name in error for name in names)
