@@ -6,7 +6,7 @@ They call what the commands call, so that files and numbers are the same, and re
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -377,7 +377,7 @@ def score(
     dataset: _Path | None = None,
     replicates: int = 1000,
     compare_with: str | None = None,
-    group: Mapping[str, str] | None = None,
+    group: Sequence[str] = (),
     models: _Path | None = None,
 ) -> Scores:
     """Score predictions, as ``robustgen score`` does.
@@ -399,8 +399,8 @@ def score(
         0 for no intervals.
     compare_with : {"published"}, optional
         Published models to compare with.
-    group : mapping of str to str, optional
-        Models with several seeds: the name of the row, and a pattern of the names of its runs.
+    group : sequence of str
+        Models with several seeds: ``"resnet50=resnet50-seed*"``, the name of a row and a pattern of its runs.
     models : path, optional
         YAML, JSON or CSV file with what is known of each model, for the page.
 
@@ -431,8 +431,7 @@ def score(
         "difficulty": difficulty,
         "dataset": dataset,
     }
-    given |= {"replicates": replicates, "compare_with": compare_with, "models": models}
-    given["group"] = [f"{name}={pattern}" for name, pattern in (group or {}).items()]
+    given |= {"replicates": replicates, "compare_with": compare_with, "group": group, "models": models}
     folders = [os.fspath(each) for each in (predictions, *others)]
     options = _load(Scoring, {**given, "predictions": folders})
     opened = open_set(options.dataset) if options.dataset else None

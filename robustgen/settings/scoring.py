@@ -126,8 +126,10 @@ class ModelFacts(Options):
     """address of the code or of the weights"""
 
 
-def _read_models(path: object) -> dict[str, ModelFacts]:
+def _read_models(path: object) -> dict[str, ModelFacts] | None:
     """Return the rows of a models file, by the names of the models."""
+    if path is None:
+        return None
     if not isinstance(path, (str, Path)):
         raise ArgumentError("must be a file")
     if Path(path).suffix.lower() != ".csv":
@@ -215,8 +217,8 @@ class Scoring(CellScoring, ChartForm):
     ] = ()
     """runs of one model with several seeds, which become a row with their mean; repeatable"""
     models: Annotated[
-        Mapping[str, ModelFacts], BeforeValidator(_read_models), Flag(CONTENT, "FILE", usual=True)
-    ] = {}
+        Mapping[str, ModelFacts] | None, BeforeValidator(_read_models), Flag(CONTENT, "FILE", usual=True)
+    ] = None
     """YAML, JSON or CSV file with paper, architecture, parameters and more of each model, for the page"""
     dataset: Annotated[ExpandedLocation | None, Flag(SOURCE, "DIR")] = None
     """check the keys of the predictions against this set"""

@@ -1139,7 +1139,7 @@ def test_seeds_of_a_model_are_one_row_with_their_mean_and_deviation(seeds):
     assert float(row["fog"]) == mine["measures"]["error"]["seed_deviation"]["fog"]
     gated = cli("score", seeds, *flags, "--group", "mine=mine-*", "--fail-if", "error.mean > 45", status=1)
     assert "failed: other" in gated.stderr and "Standard deviation over seeds" in gated.stdout
-    public = robustgen.score(seeds, partial=True, baseline="none", group={"mine": "mine-*"})
+    public = robustgen.score(seeds, partial=True, baseline="none", group=["mine=mine-*"])
     assert public.models == ("mine", "other")
     assert public.value("error", "fog", "mine") == mine["measures"]["error"]["values"]["fog"]
 
