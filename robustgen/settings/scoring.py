@@ -108,7 +108,7 @@ Link = Annotated[str, AfterValidator(_check_link)]
 
 
 class ModelFacts(Options):
-    """What a models file says about a model."""
+    """Facts of a model, from a models file."""
 
     paper: str = ""
     """paper, for instance its title"""
