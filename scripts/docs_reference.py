@@ -45,20 +45,35 @@ RECIPES = f"""\
 
 {WRITTEN.replace("robustgen/settings", "robustgen/settings/recipes.json")}
 
-Each command makes the corrupted copy of a well-known set: 15 corruptions at the severities 1 to 5. A test
-runs each one on a small stand-in with the layout of the set, and opens a variant with the loader that the
-table names; "files in place" means that the test compares names and contents of all files, without the
-set's own loader. `robustgen list recipes` prints the commands.
+Each command writes copies of a well-known set: one of its clean images, and one for each of 15 corruptions
+at each severity. A copy has the file names of the set, and all that belongs to it, so that its usual loader
+opens it.
 
-- The first folder in a command is that of the set on your disk. Choose the split with `--subset`, as the
-  commands do: a pattern, or `@FILE`, a list. Add `--output`, `--severities 1,3,5`, or `--corruptions all` for
-  the four extra corruptions.
-- `--dataset coco-c` has the functions of [imagecorruptions](../use/detection.md), and JPEG files of quality
-  85 (`--quality`). Each variant is a complete set: give its folder, `out/coco-c/fog/3`, to the loader.
-- "compare with" names published results with the same functions; an empty cell means that we know of none.
+```console
+$ robustgen make-c --dataset coco-c --source coco --subset 'val2017/*' --output out/coco-c --dry-run
+$ robustgen make-c --dataset coco-c --source coco --subset 'val2017/*' --output out/coco-c
+```
 
+The first line only estimates size and time. Then give the folder of a copy, such as `out/coco-c/fog/3`, to
+your loader and model. How to get scores: [classification](../use/scoring.md),
+[detection](../use/detection.md), [segmentation](../use/segmentation.md),
+[vision-language models](../use/vision-language.md).
+
+- The name after `--source` stands for the folder or the files of the set on your disk.
+- **images**: those that the command takes. `--subset` chooses others, by a pattern, or by `@FILE`, a list.
+- **severities**: add `--severities 1,3,5` for fewer. `--corruptions all` adds four extra corruptions.
+- **kept**: what remains unchanged beside the images.
+- **opened with**: a test runs each command on a small stand-in with the layout of the set, and opens a copy
+  with this loader. "files in place": the test compares names and contents of all files instead. "by hand": the
+  loader needs other releases than the tests (NumPy 1), and was tried once.
+- **compare with**: published results with the same functions. If it is empty, we know of none.
+- Rows with `--dataset coco-c` have the functions of [imagecorruptions](../use/detection.md), others those of
+  ImageNet-C's authors. JPEG files have quality 85 (`--quality`); PNG files stay PNG files with `coco-c`.
+
+Your set is not here? Images with boxes or masks need `--dataset coco-c`, class folders `--dataset folder`,
+videos `--dataset clips`, and tables with pictures `--dataset table`; [sources](../use/sources.md) tells more.
 With `--dry-run`, `make-c` names the layout if it is one of those that say which images are
-[label maps](../use/detection.md#label-maps).
+[label maps](../use/detection.md#label-maps). `robustgen list recipes` prints the commands of this page.
 """
 
 CONFIG = f"""\
@@ -332,6 +347,8 @@ def make_recipes_page() -> str:
         (
             row.name,
             f"`robustgen {row.command}`".replace("|", "\\|"),
+            row.split,
+            row.severities,
             row.kept,
             row.loader,
             row.compared,
@@ -339,7 +356,7 @@ def make_recipes_page() -> str:
         )
         for row in list_recipes()
     )
-    table = _table("set command kept opened_with compared_with differs", rows)
+    table = _table("set command images severities kept opened_with compared_with differs", rows)
     return (
         f"{RECIPES}\n{table.replace('opened_with', 'opened with').replace('compared_with', 'compare with')}"
     )

@@ -8,6 +8,7 @@ import pyarrow as pa
 from PIL import Image
 from pyarrow import parquet
 
+from robustgen.files.text_files import imagenet_classes
 from tests.helpers import encode_tagged, photo
 from tests.sets.sources.test_clip_folder import put_video
 
@@ -32,6 +33,8 @@ KITTI_2015 = "kitti2015/Kitti2015/training"
 CROPPED, DRIVE = "depth_selection/val_selection_cropped", "2011_09_26_drive_0002_sync"
 NUSCENES = "n015-2018__CAM_FRONT__1532402927612460"
 ARGOVERSE = "argoverse2/val/0a1b"
+WAYMO = "10203656353524179475_7625_000_7645_000"
+LABEL = {"_type": "ClassLabel", "names": imagenet_classes()}
 MARKET = "Market-1501-v15.09.15"
 CELEBA = "celeba/celeba"
 PETS = "pets/oxford-iiit-pet"
@@ -172,7 +175,25 @@ TREES = {
         "hmdb/testTrainMulti_7030_splits/wave_test_split1.txt": "a.avi 2\n",
     },
     "MMBench": {"MMBench_DEV_EN.tsv": None},
-    "VQA in Parquet": {"vqa/validation-00000-of-00001.parquet": None},
+    "VQA in Parquet": {
+        "vqa/validation-00000-of-00001.parquet": lambda image: pa.table(
+            {"question": ["What?"], "image": [image], "answers": [["cat"]]}
+        )
+    },
+    "ImageNet from the Hub": {
+        "imagenet-1k/data/validation-00000-of-00014.parquet": lambda image: pa.table(
+            {"image": [image | {"path": "ILSVRC2012_val_00000293_n01440764.JPEG"}], "label": [0]}
+        ).replace_schema_metadata({"huggingface": json.dumps({"info": {"features": {"label": LABEL}}})})
+    },
+    "Waymo Open v2": {
+        f"waymo/validation/camera_image/{WAYMO}.parquet": lambda image: pa.table(
+            {
+                "key.segment_context_name": [WAYMO],
+                "key.camera_name": [1],
+                "[CameraImageComponent].image": [image["bytes"]],
+            }
+        )
+    },
 }
 
 
@@ -188,9 +209,7 @@ def put_tree(root, name):
             file.write_text(f"index\timage\tquestion\n1\t{picture}\tWhat?\n")
         elif path.endswith(".parquet"):
             image = {"bytes": encode_tagged(photo(HEIGHT, WIDTH), "JPEG"), "path": "1.jpg"}
-            parquet.write_table(
-                pa.table({"question": ["What?"], "image": [image], "answers": [["cat"]]}), file
-            )
+            parquet.write_table(content(image), file)
         elif isinstance(content, np.ndarray):
             Image.fromarray(content).save(file)
         elif content in (PICTURES, PHOTOS):

@@ -82,6 +82,9 @@ def put_photographs(root):
     for name in ("n01530575", "n01812337"):
         put_photo(root / "data" / "imagenet22k" / name / f"{name}_10.JPEG", 240, 240)
     for number in range(2):
+        put_photo(root / "drives" / "monday" / f"cam{number}_7.png", 40, 64, number)
+        name = f"n015-2018-07-24-11-22-45+0800__CAM_FRONT__{number}.jpg"
+        put_photo(root / "nuscenes" / "samples" / "CAM_FRONT" / name, 40, 64, number)
         put_photo(root / "digits" / str(number) / "a.png", 28, 28, number)
     (root / "scratch").mkdir()
     (root / "imagenet-100").mkdir()
@@ -310,6 +313,8 @@ def put_lists(root):
     )
     (root / "accepted.txt").write_text(f"{CLASSES[0]}/0.jpg\n")
     (root / "ids.txt").write_text(keys)
+    rows = "".join(f"monday/cam{number}_7.png,cam{number}\n" for number in range(2))
+    (root / "cameras.csv").write_text(f"file,camera\n{rows}")
     (root / "imagenet_test_image_ids.txt").write_text(keys)
 
 

@@ -15,6 +15,8 @@ class SetRecipe(NamedTuple):
     name : str
     command : str
         Without ``robustgen`` and ``--output``.
+    split : str
+        The images that the command takes.
     kept : str
         What is repeated beside the pictures.
     loader : str
@@ -23,14 +25,18 @@ class SetRecipe(NamedTuple):
         Published numbers with which results may be compared; "" if there are none.
     differs : str
         What is not as published; "" if nothing is.
+    severities : str
+        As of ``--severities``.
     """
 
     name: str
     command: str
+    split: str
     kept: str
     loader: str
     compared: str = ""
     differs: str = ""
+    severities: str = "1-5"
 
 
 @cache

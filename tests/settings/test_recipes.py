@@ -57,8 +57,8 @@ LOADERS = {
     "Flickr30k": open_flickr,
     "EuroSAT": open_torchvision("ImageFolder"),
     "PACS": open_torchvision("ImageFolder"),
+    "ImageNet from the Hub": open_torchvision("ImageFolder"),
 }
-IS_FIXED = ("--severities", "5", "--jobs", "1")
 
 
 def make(tmp_path, monkeypatch, name, *flags):
@@ -66,7 +66,8 @@ def make(tmp_path, monkeypatch, name, *flags):
     monkeypatch.chdir(tmp_path)
     command = shlex.split(RECIPES[name].command)
     more = [] if "--corruptions" in command else ["--corruptions", "brightness"]
-    result = cli(*command, *more, *IS_FIXED, *flags, "--output", "out")
+    more += ["--severities", RECIPES[name].severities[-1], "--jobs", "1"]
+    result = cli(*command, *more, *flags, "--output", "out")
     source = command[command.index("--source") + 1]
     return source, pictures, result
 
@@ -74,7 +75,8 @@ def make(tmp_path, monkeypatch, name, *flags):
 @pytest.mark.parametrize("name", slow_after(2, "all recipes", [*RECIPES]))
 def test_the_command_of_a_recipe_keeps_what_the_loader_opens(tmp_path, monkeypatch, name):
     source, pictures, _ = make(tmp_path, monkeypatch, name)
-    folder = tmp_path / "out" / ("mixed" if "--one-per-image" in RECIPES[name].command else "brightness/5")
+    variants = {"Market-1501": "mixed", "nuScenes": "robobev.brightness/3"}
+    folder = tmp_path / "out" / variants.get(name, "brightness/5")
     if not pictures:
         inside = [path for path in folder.rglob("*.*") if path.is_file()]
         assert len(inside) >= sum(path.startswith(source) for path in TREES[name])
@@ -86,7 +88,7 @@ def test_the_command_of_a_recipe_keeps_what_the_loader_opens(tmp_path, monkeypat
     assert opened or name not in LOADERS
     for each in opened:
         pixels = pixels_of(folder / each) if isinstance(each, str) else each
-        assert pixels.shape == (HEIGHT, WIDTH, 3)
+        assert pixels.shape == ((224, 224, 3) if "imagenet" in RECIPES[name].command else (HEIGHT, WIDTH, 3))
 
 
 def test_loaders_that_are_named_are_tried():
