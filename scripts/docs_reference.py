@@ -64,8 +64,8 @@ your loader and model. How to get scores: [classification](../use/scoring.md),
 - **severities**: add `--severities 1,3,5` for fewer. `--corruptions all` adds four extra corruptions.
 - **kept**: what remains unchanged beside the images.
 - **opened with**: a test runs each command on a small stand-in with the layout of the set, and opens a copy
-  with this loader. "files in place": the test compares names and contents of all files instead. "by hand": the
-  loader needs other releases than the tests (NumPy 1), and was tried once.
+  with this loader. "files in place": the test compares names and contents of all files instead. "by hand":
+  the loader needs other releases than the tests (NumPy 1), and was tried once.
 - **compare with**: published results with the same functions. If it is empty, we know of none.
 - Rows with `--dataset coco-c` have the functions of [imagecorruptions](../use/detection.md), others those of
   ImageNet-C's authors. JPEG files have quality 85 (`--quality`); PNG files stay PNG files with `coco-c`.
