@@ -374,7 +374,7 @@ def score(
     baseline: _Path | None = None,
     partial: bool = False,
     difficulty: int = 1,
-    dataset: _Path | None = None,
+    predicted_set: _Path | None = None,
     replicates: int = 1000,
     compare_with: str | None = None,
     group: Sequence[str] = (),
@@ -393,8 +393,8 @@ def score(
         Score incomplete sets too.
     difficulty : int
         Difficulty of perturbations.
-    dataset : path or URL, optional
-        The set, to compare its keys with those of the predictions, and for the pictures of a report.
+    predicted_set : path or URL, optional
+        The set that was predicted, to compare its keys with those of the predictions, and for the pictures of a report.
     replicates : int
         0 for no intervals.
     compare_with : {"published"}, optional
@@ -429,11 +429,11 @@ def score(
         "baseline": baseline,
         "partial": partial,
         "difficulty": difficulty,
-        "dataset": dataset,
+        "predicted_set": predicted_set,
     }
     given |= {"replicates": replicates, "compare_with": compare_with, "group": group, "models": models}
     folders = [os.fspath(each) for each in (predictions, *others)]
     options = _load(Scoring, {**given, "predictions": folders})
-    opened = open_set(options.dataset) if options.dataset else None
+    opened = open_set(options.predicted_set) if options.predicted_set else None
     report = scoring.score(options.predictions, dataset=opened, **scoring.choices_of(options))
     return Scores(report, report.folders, opened)

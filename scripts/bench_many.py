@@ -79,7 +79,7 @@ def run_all(home: Path, count: int) -> None:
     def tell(name: str, *arguments: object) -> None:
         print(json.dumps({"command": name, "images": count, **measure(*arguments)}), flush=True)
 
-    tell("plan", *make, out, "--plan", plan)
+    tell("plan", *make, out, "--write-plan", plan)
     tell("run", "run", plan, "--quiet")
     tell("nothing to do", "run", plan, "--quiet")
     tell("verify", "verify", out)

@@ -41,7 +41,7 @@ def main():
         predictions = output / model.stem
         robustgen(f"make-{kind}", "--dataset", "imagenet", "--source", photos, "--output", dataset, *limit)
         robustgen("predict", dataset, "--model", model, "--preprocessing", settings, "--output", output)
-        robustgen("score", predictions, "--dataset", dataset, "--output", OUTPUT / f"chart-{kind}.png")
+        robustgen("score", predictions, "--predicted-set", dataset, "--output", OUTPUT / f"chart-{kind}.png")
         evaluate(kind, photos, model, settings, predictions, limit)
     print(f"\ncharts: {OUTPUT}/chart-c.png, {OUTPUT}/chart-p.png", flush=True)
 

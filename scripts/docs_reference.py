@@ -253,7 +253,7 @@ _Path = str | os.PathLike[str]
 # Classes of keywords: the models of each, and the fields that only commands have.
 TYPED: dict[str, tuple[tuple[type[Options], ...], set[str]]] = {
     "ConfigKeys(TypedDict, total=False)": ((Config,), {"dataset", "output"}),
-    "MakeKeys(ConfigKeys, total=False)": ((Running,), {"allow_failures", "dry_run", "plan"}),
+    "MakeKeys(ConfigKeys, total=False)": ((Running,), {"allow_failures", "dry_run", "write_plan"}),
     "EvaluateKeys(ConfigKeys, total=False)": ((ModelInput, Runtime, OnTheFly), set()),
 }
 

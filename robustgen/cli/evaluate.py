@@ -131,7 +131,7 @@ def _show(done: "EvaluateResult", baseline: str | None) -> None:
 def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> None:
     """Run a model on a set.
 
-    DATASET is an output of make-c or make-p, or a published set, as a path or a URL. The predictions are
+    SET is an output of make-c or make-p, or a published set, as a path or a URL. The predictions are
     written to a folder below --output, named after the model. The same command on several machines shares
     the work.
 

@@ -62,12 +62,12 @@ def show_or_run(written: PlannedSet | None) -> None:
             _tell_of_compiling()
         _show_plan(plan)
         return
-    if running.plan:
+    if running.write_plan:
         from robustgen.files.storage import save
         from robustgen.lab import plans
 
-        save(running.plan, plans.to_bytes(plan))
-        echo(f"{running.plan}: the plan of {format_count(len(plan.keys), plan.source.medium.name)}")
+        save(running.write_plan, plans.to_bytes(plan))
+        echo(f"{running.write_plan}: the plan of {format_count(len(plan.keys), plan.source.medium.name)}")
         return
 
     def announce() -> None:

@@ -57,7 +57,7 @@ def _plan(kind: "Kind", config: Config, running: Running) -> PlannedSet:
 @command("run")
 @takes(running=PlanRun)
 def run(running: PlanRun) -> PlannedSet:
-    """Run a plan that a make command wrote with --plan.
+    """Run a plan that a make command wrote with --write-plan.
 
     Examples
     --------

@@ -49,14 +49,14 @@ def score(options: Scoring) -> None:
         from robustgen.display import charts, html
 
         if path.suffix.lower() in PAGE_SUFFIXES:
-            html.check_page_path(path, *([options.dataset] if options.dataset else []))
+            html.check_page_path(path, *([options.predicted_set] if options.predicted_set else []))
         else:
             charts.check_chart_path(path, ".html")
     opened = None
-    if options.dataset:
+    if options.predicted_set:
         from robustgen.sets.dataset.opening import open_set
 
-        opened = open_set(options.dataset)
+        opened = open_set(options.predicted_set)
     report = scoring.score(options.predictions, dataset=opened, **scoring.choices_of(options))
     if any(path.suffix.lower() not in PAGE_SUFFIXES for path in options.output):
         from robustgen.lab.scores import score_charts

@@ -193,7 +193,8 @@ def _explain(
         return f"{file}: {_format_unknown(model, place)}"
     if first["type"] == "missing":
         flag = flag_of(model, key) if key in keys_of(model) else None
-        return f"{(key.upper() if flag.argument else spell(key, flag)) if flag else where} is missing"
+        shown = (flag.name or key.upper()) if flag and flag.argument else spell(key, flag)
+        return f"{shown if flag else where} is missing"
     if isinstance(cause, RobustgenError):
         hint = "; name the images with --source" if key == "source" and not from_line else ""
         return f"{where}: {cause}{hint}".removeprefix(": ")

@@ -99,7 +99,7 @@ class DenoiseKeys(Options):
 class MedianKeys(Options):
     """Parameters of the median filter."""
 
-    size: Annotated[OddSide, Flag(CONTENT, "N", Part.OPERATIONS)] = 3
+    size: Annotated[OddSide, Flag(CONTENT, "N", Part.OPERATIONS, name="window")] = 3
     """side of the square in pixels, odd"""
 
 
@@ -231,7 +231,7 @@ class Outputs(Options):
 class Predicting(Outputs):
     """A model on a set."""
 
-    dataset: Annotated[ExpandedLocation, Flag(MODEL, argument=True)]
+    dataset: Annotated[ExpandedLocation, Flag(MODEL, argument=True, name="SET")]
     """the set"""
     model: Annotated[str, Flag(MODEL, "NAME", usual=True)] = Field(description=_NAMES)
     output: Annotated[ExpandedLocation, Flag(OUTPUT, "DIR", usual=True)]

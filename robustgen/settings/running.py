@@ -55,7 +55,7 @@ class Running(Options):
     """exit with status 0 even if images failed"""
     dry_run: Annotated[StrictBool, Flag(RUNNING, usual=True)] = False
     """print the plan and an estimate; create nothing"""
-    plan: Annotated[str | None, Flag(RUNNING, "FILE")] = None
+    write_plan: Annotated[str | None, Flag(RUNNING, "FILE")] = None
     """write the plan for `robustgen run`; create nothing"""
     quiet: Annotated[StrictBool, Flag(RUNNING)] = False
     """print only failures, no progress and no result"""

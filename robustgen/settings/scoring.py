@@ -220,8 +220,8 @@ class Scoring(CellScoring, ChartForm):
         Mapping[str, ModelFacts] | None, BeforeValidator(_read_models), Flag(CONTENT, "FILE", usual=True)
     ] = None
     """YAML, JSON or CSV file with paper, architecture, parameters and more of each model, for the page"""
-    dataset: Annotated[ExpandedLocation | None, Flag(SOURCE, "DIR")] = None
-    """check the keys of the predictions against this set"""
+    predicted_set: Annotated[ExpandedLocation | None, Flag(SOURCE, "DIR")] = None
+    """the set that was predicted: check keys against it, and show its pictures on the page"""
     verbose: Annotated[StrictBool, Flag(OUTPUT)] = False
     """print all tables of the papers; default for tables in pipes"""
     columns: Annotated[tuple[ColumnGroup, ...], BeforeValidator(split_list), Flag(OUTPUT, "GROUPS")] = ()
@@ -255,7 +255,7 @@ class DetectionScoring(CellScoring, TableForm, Gated):
     type: Annotated[tuple[Literal["bbox", "segm"], ...], Flag(CONTENT)] = ()
     """boxes or masks; repeatable; default the types in the results"""
     name: Annotated[str, Flag(OUTPUT, "NAME")] = "model"
-    """name of the detector in CSV and JSON"""
+    """name of the model in CSV and JSON"""
     compare_with: Annotated[Literal["published"] | None, Flag(CONTENT)] = None
     """compare with MMDetection's detectors"""
     jobs: Annotated[Jobs, Flag(RUNNING, "N|all")] = None

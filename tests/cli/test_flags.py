@@ -53,7 +53,6 @@ TAKEN_TWICE = {
         "--perturbations",
         "--difficulty",
         "--columns",
-        "--grid",
         "--chart-models",
     ),
 }

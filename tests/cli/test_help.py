@@ -250,15 +250,59 @@ def test_help_lists_values_and_no_page_of_the_docs():
     )
 
 
+# Flags whose texts differ between commands, and what all of these say: only defaults and scope differ.
+MEANINGS = {
+    "--allow-failures": "Exit with status 0",
+    "--annotations": "COCO annotations",
+    "--baseline": "Baseline",
+    "--batch-size": "Images per batch",
+    "--classes": "Class folders in the order",
+    "--clean-results": "clean (images|pictures)",
+    "--compare-with": "Compare with",
+    "--corruptions": "Names|these corruptions|As for make-c",
+    "--difficulty": "[Dd]ifficult",
+    "--edition": "Preparation",
+    "--fail-if": "Condition that ends the command with status 1",
+    "--format": "[Ff]orm|Lines",
+    "--frames": "[Nn]umber of .*frames",
+    "--images": "[Ii]mages",
+    "--jobs": "(processes|hreads|Processes); default all",
+    "--labels": "Table of labels",
+    "--labels-are-classes": "as names of your own classes",
+    "--limit": "Use only the first N",
+    "--model": "[Mm]odel",
+    "--name": "Name",
+    "--output": "[Oo]utput|[Ff]older|[Ff]ile|[Pp]age",
+    "--overwrite": "Start over|Remove|Replace",
+    "--partial": "incomplete|only one of the two",
+    "--perturbations": "Names|these",
+    "--quality": "Quality of",
+    "--replicates": "Bootstrap samples",
+    "--results": "result|predicted",
+    "--seed": "Seed",
+    "--severities": "1 to 5|[Ss]everities",
+    "--source": "[Ss]ource",
+    "--target": "Target accuracy in %",
+}
+FORMS = {
+    *("--clean-results", "--difficulty", "--edition", "--format", "--output", "--severities"),
+}
+
+
 def test_a_flag_means_one_thing():
-    """Flags of one name take values of one form, whatever the command."""
-    forms = {}
+    """Flags of one name have one meaning, and values of one form, whatever the command."""
+    texts, forms = {}, {}
     for command in COMMANDS.values():
         for each in command.params:
-            for flag in each.opts:
-                if flag in ("--sample", "--clean", "--classes", "--json", "--images"):
-                    forms.setdefault(flag, set()).add((each.metavar or "").removesuffix("|all"))
-    assert forms == {"--sample": {"N"}, "--clean": {""}, "--classes": {"NAME|FILE"}, "--images": {"N"}}
+            if isinstance(each, click.Option):
+                flag = max(each.opts, key=len)
+                texts.setdefault(flag, set()).add(each.help)
+                forms.setdefault(flag, set()).add((each.metavar or "").removesuffix("|all"))
+    differing = {flag: each for flag, each in texts.items() if len(each) > 1}
+    assert differing.keys() <= MEANINGS.keys()
+    assert {flag for flag, each in forms.items() if len(each) > 1} <= FORMS
+    for flag, each in differing.items():
+        assert all(re.search(MEANINGS[flag], text) for text in each), (flag, each)
 
 
 def test_errors_are_red_where_colour_is_shown(monkeypatch):

@@ -22,7 +22,7 @@ def test_filter(digits, model, tmp_path):
 
 def test_measure(digits, model, tmp_path):
     flags = (*PLAIN, "--input-size", "32", "--limit", "6", "--jobs", "1")
-    flags = (*flags, "--target", "0", "--grid", "0,2,5")
+    flags = (*flags, "--target", "0", "--severities", "0,2,5")
     command = ("stream", "measure", "--source", digits, "--model", model, *flags)
     check_sharing(tmp_path, command, file="accuracies.json")
     check_resuming(tmp_path, command, file="accuracies.json")

@@ -107,7 +107,7 @@ def test_workers_a_part_of_the_images_and_a_plan_give_the_same_bytes(source, out
     assert all(held[name] == data for name, data in tree(tmp_path / "few").items() if name.endswith("JPEG"))
     make_c(source, tmp_path / "few", *TILED)
     assert tree(tmp_path / "few") == held
-    make_c(source, tmp_path / "planned", *TILED, "--plan", tmp_path / "plan.json")
+    make_c(source, tmp_path / "planned", *TILED, "--write-plan", tmp_path / "plan.json")
     cli("run", tmp_path / "plan.json")
     assert tree(tmp_path / "planned") == held
 

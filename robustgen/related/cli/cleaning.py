@@ -75,6 +75,6 @@ def median(places: CleaningCommand, choices: MedianChoices, running: Running) ->
     Examples
     --------
     robustgen preprocess median out/imagenet-c out/imagenet-c-median
-    robustgen preprocess median photos out/photos-median --size 5
+    robustgen preprocess median photos out/photos-median --window 5
     """
     return _plan(places, choices, running)

@@ -139,9 +139,9 @@ class AccuracyMeasuring(ModelInput):
     """model, as for evaluate"""
     batch_size: Annotated[Count, Flag(MODEL, "N")] = 64
     """images per batch"""
-    grid: Annotated[tuple[float, ...], BeforeValidator(_read_grid), Flag(STREAM, "X,X", usual=True)] = Field(
-        "0,1,2,3,4,5", validate_default=True
-    )
+    grid: Annotated[
+        tuple[float, ...], BeforeValidator(_read_grid), Flag(STREAM, "X,X", usual=True, name="severities")
+    ] = Field("0,1,2,3,4,5", validate_default=True)
     """severities to measure, from 0 to 5"""
     target: Annotated[float, Flag(STREAM, "X")] = 40
     """target accuracy in % that the table has to contain"""

@@ -41,7 +41,7 @@ def read_executor(running: Running) -> Executor | Launcher | None:
         on = parse_executor(running.on)
     except ArgumentError as error:
         raise ConfigError(f"--on: {error}") from error
-    if isinstance(on, Launcher) and (given := sorted(running.flagged & {"overwrite", "shard", "plan"})):
+    if isinstance(on, Launcher) and (given := sorted(running.flagged & {"overwrite", "shard", "write_plan"})):
         raise ConfigError(f"--on {running.on.partition(':')[0]} and {spell(given[0])} cannot be combined")
     return on
 

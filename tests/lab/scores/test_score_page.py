@@ -59,7 +59,7 @@ def evaluated(tmp_path_factory):
 @pytest.fixture(scope="module")
 def page(evaluated):
     models = [evaluated / "preds" / name for name in ("middle", "good", "<b>bad&")]
-    flags = ("--partial", "--dataset", evaluated / "set", "--output", evaluated / "scores.html")
+    flags = ("--partial", "--predicted-set", evaluated / "set", "--output", evaluated / "scores.html")
     result = cli("score", *models, *flags)
     assert "scores.html, " in result.stderr.splitlines()[-1]
     return evaluated / "scores.html"
@@ -594,7 +594,7 @@ def test_pages_that_cannot_be_written(evaluated, tmp_path):
     assert wrong == f"--output {tmp_path / 'x.txt'}: must end in .png, .svg, .pdf, .html"
     assert "is a folder" in cli_error("score", root, "--partial", "--output", tmp_path)
     inside = evaluated / "set" / "page.html"
-    command = ("score", evaluated / "preds" / "good", "--partial", "--dataset", evaluated / "set")
+    command = ("score", evaluated / "preds" / "good", "--partial", "--predicted-set", evaluated / "set")
     assert "is inside the set" in cli_error(*command, "--output", inside)
     (tmp_path / "file").write_text("")
     result = cli("score", root, "--partial", "--output", tmp_path / "file" / "page.html", status=2)

@@ -1082,14 +1082,14 @@ def test_keys_are_held_against_the_set(tmp_path):
         cli("make-c", *few, "--limit", limit, "--output", tmp_path / name)
     model = put_model(tmp_path / "digits.onnx")
     cli("predict", tmp_path / "c", "--model", model, "--output", tmp_path / "preds", *PLAIN)
-    common = ("score", tmp_path / "preds", "--partial", "--dataset")
+    common = ("score", tmp_path / "preds", "--partial", "--predicted-set")
     cli(*common, tmp_path / "c")
     assert "not the images of" in cli_error(*common, tmp_path / "smaller")
     # What was asked for is compared, and no image may be missing from that.
     few = (*few, "--model", model, *PLAIN, "--sample", 10, "--output", tmp_path / "few", "--quiet")
     cli("evaluate", *few)
     page = ("--output", tmp_path / "page.html")
-    command = ("score", tmp_path / "few" / "digits", "--partial", "--dataset", tmp_path / "c")
+    command = ("score", tmp_path / "few" / "digits", "--partial", "--predicted-set", tmp_path / "c")
     notes = cli(*command, *page).stderr
     assert f"the predictions are of 10 of the 30 images of {tmp_path / 'c'}, as their command chose" in notes
     shown = {*re.findall(r'alt="([^"]*), clean"', (tmp_path / "page.html").read_text())}

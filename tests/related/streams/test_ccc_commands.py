@@ -306,7 +306,7 @@ def measure(digits, output, *flags, status=0):
     source, model = digits
     flags = flags if "--limit" in flags else ("--limit", "4", *flags)
     own = ("--source", source, "--model", model, *PLAIN, "--input-size", "32", "--output", output)
-    fixed = ("--target", "0", "--grid", "0,5", "--jobs", "1")
+    fixed = ("--target", "0", "--severities", "0,5", "--jobs", "1")
     return cli("stream", "measure", *latest(*fixed, *own, *flags), status=status)
 
 
@@ -414,8 +414,8 @@ def test_other_settings_are_refused(measured, digits, tmp_path):
         (("--setting", "mixed", "--format", "webdataset"), "--format: must be 'jsonl' or 'imglist'"),
         (("--setting", "fog"), "'markov' or 'csid', not 'fog'"),
         (("measure",), "--model is missing"),
-        (("measure", "--model", "a", "--grid", "0,3,2,5"), "--grid: must ascend from 0 to 5, not '0,3,2,5'"),
-        (("measure", "--model", "a", "--grid", "0,x,5"), "--grid: must ascend from 0 to 5, not '0,x,5'"),
+        (("measure", "--model", "a", "--severities", "0,3,2,5"), "--severities: must ascend from 0 to 5, not '0,3,2,5'"),
+        (("measure", "--model", "a", "--severities", "0,x,5"), "--severities: must ascend from 0 to 5, not '0,x,5'"),
     ],
 )
 def test_flags_that_do_not_fit_are_named(flags, message, photos):

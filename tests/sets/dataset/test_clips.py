@@ -428,7 +428,7 @@ def test_every_text_about_a_set_says_clips(clips, made, tmp_path):
     cli("make-c", "--source", source, "--output", tmp_path / "bad", *FLAGS, "--corruptions", "fog", status=1)
     assert "1 of 2 clips" in cli("verify", tmp_path / "bad", status=1).stdout
     (source / "cat" / "bad.mp4").unlink()
-    plan = ("--plan", tmp_path / "plan.json")
+    plan = ("--write-plan", tmp_path / "plan.json")
     assert "1 clip" in make_c(source, tmp_path / "c", *FLAGS, "--corruptions", "fog", *plan).stdout
 
 
@@ -459,7 +459,7 @@ def test_sequences_are_made_of_images_alone(clips, tmp_path):
 
 
 def test_a_plan_of_clips_can_be_written_and_run(clips, tmp_path):
-    flags = (*FLAGS, "--corruptions", "fog", "--plan", tmp_path / "plan.json")
+    flags = (*FLAGS, "--corruptions", "fog", "--write-plan", tmp_path / "plan.json")
     make_c(clips, tmp_path / "out", *flags)
     assert json.loads((tmp_path / "plan.json").read_text())
     cli("run", tmp_path / "plan.json")

@@ -261,5 +261,5 @@ def test_arrays_stay_if_an_added_image_cannot_be_read(form, sources, tmp_path):
 def plan_of(output, *flags):
     """The plan of a make-c command."""
     path = output.with_name("plan.json")
-    cli("make-c", *flags, "--output", output, "--plan", path)
+    cli("make-c", *flags, "--output", output, "--write-plan", path)
     return plans.read_plan(path)

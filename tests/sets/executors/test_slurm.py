@@ -113,7 +113,7 @@ def test_wrong_texts_are_refused(photos, text, expected):
     assert cli_error("make-c", "--source", photos, "--on", text).startswith(expected)
 
 
-@pytest.mark.parametrize("flag", [("--overwrite",), ("--shard", "1/3"), ("--plan", "x.json")])
+@pytest.mark.parametrize("flag", [("--overwrite",), ("--shard", "1/3"), ("--write-plan", "x.json")])
 def test_flags_that_an_array_sets_itself_are_refused(photos, flag):
     refusal = cli_error("make-c", "--source", photos, "--on", "slurm:partition=cpu,shards=3", *flag)
     assert refusal == f"--on slurm and {flag[0]} cannot be combined"
