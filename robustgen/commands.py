@@ -394,7 +394,7 @@ def score(
     difficulty : int
         Difficulty of perturbations.
     predicted_set : path or URL, optional
-        The set that was predicted, to compare its keys with those of the predictions, and for the pictures of a report.
+        The set that was predicted: its keys are compared, and a report shows its pictures.
     replicates : int
         0 for no intervals.
     compare_with : {"published"}, optional

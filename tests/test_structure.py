@@ -488,7 +488,7 @@ def test_every_module_begins_with_what_it_is_for(modules):
 
 # Tests of what several modules do together; all others are named after a module or room beside theirs.
 TOGETHER = {
-    "cli": "before_a_run help",
+    "cli": "before_a_run effects help",
     "files": "memory",
     "lab/evaluation": "class_order outputs sharing",
     "lab/inspection": "pages preview_page",

@@ -421,7 +421,7 @@ class Config(Choices):
     motion_blur: Literal["exact", "imagemagick"] = "exact"
     """robustgen's own implementation, or the library"""
     ingredients: Annotated[
-        Ingredients, Flag(CONTENT, "NAME=PLACE[,KEY=VALUE]", Part.OPERATIONS, name="with")
+        Ingredients, Flag(CONTENT, "NAME=PLACE[,KEY=VALUE]", Part.OPERATIONS, kinds="c", name="with")
     ] = Field({}, alias="with")
     """frost, ink, tiles or depth that corruptions need beside the images; repeatable"""
     parameters: Annotated[dict[str, dict[Any, Any]], AfterValidator(_check_overrides)] = Field({})

@@ -432,7 +432,9 @@ def test_sets_and_predictions_behind_urls(folder_c, model, tmp_path):
     for name, data in tree(tmp_path / "p").items():
         assert MemoryFileSystem().cat(f"/predict/out/{name}") == data
     assert "0 images predicted" in predict("memory://predict/set", model, "memory://predict/out").stdout
-    scored = cli("score", "memory://predict/out", "--partial", "--predicted-set", "memory://predict/set").stdout
+    scored = cli(
+        "score", "memory://predict/out", "--partial", "--predicted-set", "memory://predict/set"
+    ).stdout
     (tmp_path / "p").rename(tmp_path / "out")
     assert scored == cli("score", tmp_path / "out", "--partial").stdout
 

@@ -414,8 +414,14 @@ def test_other_settings_are_refused(measured, digits, tmp_path):
         (("--setting", "mixed", "--format", "webdataset"), "--format: must be 'jsonl' or 'imglist'"),
         (("--setting", "fog"), "'markov' or 'csid', not 'fog'"),
         (("measure",), "--model is missing"),
-        (("measure", "--model", "a", "--severities", "0,3,2,5"), "--severities: must ascend from 0 to 5, not '0,3,2,5'"),
-        (("measure", "--model", "a", "--severities", "0,x,5"), "--severities: must ascend from 0 to 5, not '0,x,5'"),
+        (
+            ("measure", "--model", "a", "--severities", "0,3,2,5"),
+            "--severities: must ascend from 0 to 5, not '0,3,2,5'",
+        ),
+        (
+            ("measure", "--model", "a", "--severities", "0,x,5"),
+            "--severities: must ascend from 0 to 5, not '0,x,5'",
+        ),
     ],
 )
 def test_flags_that_do_not_fit_are_named(flags, message, photos):
