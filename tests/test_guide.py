@@ -100,14 +100,13 @@ def add_rows(copy):
 
 def add_metric(copy):
     """Add the metric, its score, and its test."""
-    function, line, test, row = read_examples("How to add a metric")
+    function, test, row = read_examples("How to add a metric")
     metrics, name = copy / "robustgen" / "metrics", re.match(r"def (\w+)", function)[1]
     append(metrics / "corruption_errors.py", function)
     # The tables have the order of these rows.
     before, end, after = (metrics / "corruption_errors.py").read_text().partition(')\n"""All scores')
     (metrics / "corruption_errors.py").write_text(f"{before}{row}{end}{after}", encoding="utf-8")
-    append(metrics / "__init__.py", line)
-    insert(metrics / "__init__.py", "__all__", f'    "{name}",\n')
+    insert(metrics / "corruption_errors.py", "__all__", f'    "{name}",\n')
     append(copy / "docs" / "api" / "robustgen.metrics.md", f"::: robustgen.metrics.{name}\n")
     append(copy / "tests" / "metrics" / "test_metrics.py", test)
 

@@ -40,117 +40,18 @@ calibration         RMS calibration error, Brier score, ImageNet-A, ImageNet-O, 
 bootstrap           intervals of means over images
 """
 
-from robustgen.metrics.bootstrap import bootstrap_means, draw_weights, images_needed, percentile_interval
-from robustgen.metrics.calibration import (
-    CALIBRATION_BIN,
-    DetectionRates,
-    RunningMean,
-    anomaly_scores,
-    aupr,
-    brier_score,
-    brier_scores,
-    detection_rates,
-    imagenet_a_accuracy,
-    imagenet_o_aupr,
-    rms_calibration_error,
-)
-from robustgen.metrics.classification import (
-    COMMON_CORRUPTIONS,
-    COMMON_PERTURBATIONS,
-    EXTRA_CORRUPTIONS,
-    EXTRA_PERTURBATIONS,
-    NOISE_PERTURBATIONS,
-    SEVERITIES,
-    confidences,
-    count_pixels,
-    intersections_over_union,
-    jensen_shannon,
-    mean_intersection_over_union,
-    softmax,
-    top1_error,
-    top1_mistakes,
-    top_classes,
-)
-from robustgen.metrics.corruption_errors import (
-    ALEXNET_CLEAN_ERROR,
-    ALEXNET_ERROR,
-    ALEXNET_FLIP_PROBABILITY,
-    ALEXNET_TOP5_DISTANCE,
-    alexnet_balanced_errors,
-    area_under_distortion_error,
-    areas_under_distortion_error,
-    balanced_corruption_error,
-    balanced_error,
-    corruption_error,
-    corruption_errors,
-    depth_corruption_error,
-    depth_estimation_error,
-    list_superclasses,
-    mean_area_under_distortion_error,
-    mean_balanced_corruption_error,
-    mean_corruption_error,
-    mean_relative_balanced_corruption_error,
-    multi_label_balanced_error,
-    published_accuracies,
-    relative_balanced_corruption_error,
-    relative_corruption_error,
-    relative_corruption_errors,
-    relative_mean_corruption_error,
-    resilience_rate,
-    superclass_accuracy,
-    superclass_labels,
-    superclass_predictions,
-    superclass_probabilities,
-    unnormalised_corruption_error,
-    unnormalised_corruption_errors,
-    unnormalised_mean_corruption_error,
-)
-from robustgen.metrics.flips import (
-    LARGEST_TOP5_DISTANCE,
-    flip_probability,
-    flip_rate,
-    mean_flip_probability,
-    mean_flip_rate,
-    mean_top5_distance,
-    sequence_flips,
-    sequence_top5_distances,
-    sequence_zipf_distances,
-    standardised_top5_distance,
-    top5_distance,
-    unnormalised_mean_top5_distance,
-    unnormalised_top5_distance,
-    unnormalised_zipf_distance,
-    zipf_distance,
-)
-from robustgen.metrics.mean_performance import (
-    mean_performance_under_corruption,
-    published_performance,
-    relative_performance_under_corruption,
-)
+import types
 
-__all__ = [
-    "ALEXNET_CLEAN_ERROR", "ALEXNET_ERROR", "ALEXNET_FLIP_PROBABILITY", "ALEXNET_TOP5_DISTANCE",
-    "CALIBRATION_BIN", "COMMON_CORRUPTIONS", "COMMON_PERTURBATIONS", "EXTRA_CORRUPTIONS",
-    "EXTRA_PERTURBATIONS", "LARGEST_TOP5_DISTANCE", "NOISE_PERTURBATIONS", "SEVERITIES", "DetectionRates",
-    "RunningMean", "alexnet_balanced_errors", "anomaly_scores", "area_under_distortion_error",
-    "areas_under_distortion_error", "aupr", "balanced_corruption_error", "balanced_error", "bootstrap_means",
-    "brier_score", "brier_scores", "confidences", "corruption_error", "corruption_errors", "count_pixels",
-    "depth_corruption_error", "depth_estimation_error", "detection_rates", "draw_weights",
-    "flip_probability", "flip_rate", "imagenet_a_accuracy", "imagenet_o_aupr", "images_needed",
-    "intersections_over_union", "jensen_shannon", "list_superclasses", "mean_area_under_distortion_error",
-    "mean_balanced_corruption_error", "mean_corruption_error", "mean_flip_probability", "mean_flip_rate",
-    "mean_intersection_over_union", "mean_performance_under_corruption",
-    "mean_relative_balanced_corruption_error", "mean_top5_distance", "multi_label_balanced_error",
-    "percentile_interval", "published_accuracies", "published_performance",
-    "relative_balanced_corruption_error", "relative_corruption_error", "relative_corruption_errors",
-    "relative_mean_corruption_error", "relative_performance_under_corruption", "resilience_rate",
-    "rms_calibration_error", "sequence_flips", "sequence_top5_distances", "sequence_zipf_distances",
-    "softmax", "standardised_top5_distance", "superclass_accuracy", "superclass_labels",
-    "superclass_predictions", "superclass_probabilities", "top1_error", "top1_mistakes", "top5_distance",
-    "top_classes", "unnormalised_corruption_error", "unnormalised_corruption_errors",
-    "unnormalised_mean_corruption_error", "unnormalised_mean_top5_distance", "unnormalised_top5_distance",
-    "unnormalised_zipf_distance", "zipf_distance",
-]  # fmt: skip
+from robustgen.metrics.bootstrap import *
+from robustgen.metrics.calibration import *
+from robustgen.metrics.classification import *
+from robustgen.metrics.corruption_errors import *
+from robustgen.metrics.flips import *
+from robustgen.metrics.mean_performance import *
+
+# The names that each module lists as its own.
+_NAMES = (name for name, value in [*globals().items()] if not isinstance(value, types.ModuleType))
+__all__ = sorted(name for name in _NAMES if name[0] != "_")
 
 
 def __dir__() -> list[str]:

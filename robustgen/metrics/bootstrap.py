@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from robustgen.errors import ArgumentError
 from robustgen.metrics.classification import Floats, array_of
 
+__all__ = ["bootstrap_means", "draw_weights", "images_needed", "percentile_interval"]
+
 REPLICATES: Final = 1000
 """Number of resamples, the usual one for intervals of 95 %."""
 LEVEL: Final = 0.95

@@ -20,6 +20,11 @@ from robustgen.metrics.classification import (
     top1_error,
 )
 
+__all__ = [
+    "CALIBRATION_BIN", "DetectionRates", "RunningMean", "anomaly_scores", "aupr", "brier_score",
+    "brier_scores", "detection_rates", "imagenet_a_accuracy", "imagenet_o_aupr", "rms_calibration_error",
+]  # fmt: skip
+
 # --- calibration of a model's confidence -----------------------------------------------------------
 
 CALIBRATION_BIN: Final = 100

@@ -11,6 +11,12 @@ from scipy import special
 from robustgen.errors import ArgumentError
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C, IMAGENET_P
 
+__all__ = [
+    "COMMON_CORRUPTIONS", "COMMON_PERTURBATIONS", "EXTRA_CORRUPTIONS", "EXTRA_PERTURBATIONS",
+    "NOISE_PERTURBATIONS", "SEVERITIES", "confidences", "count_pixels", "intersections_over_union",
+    "jensen_shannon", "mean_intersection_over_union", "softmax", "top1_error", "top1_mistakes", "top_classes",
+]  # fmt: skip
+
 # --- validation of arguments: arrays of the right dtype, shape and range, or an ArgumentError ------
 
 Floats: TypeAlias = NDArray[np.float64]

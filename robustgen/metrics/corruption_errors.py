@@ -27,6 +27,19 @@ from robustgen.metrics.classification import (
 )
 from robustgen.pixels.benchmarks.kinds import CLEAN
 
+__all__ = [
+    "ALEXNET_CLEAN_ERROR", "ALEXNET_ERROR", "ALEXNET_FLIP_PROBABILITY", "ALEXNET_TOP5_DISTANCE",
+    "alexnet_balanced_errors", "area_under_distortion_error", "areas_under_distortion_error",
+    "balanced_corruption_error", "balanced_error", "corruption_error", "corruption_errors",
+    "depth_corruption_error", "depth_estimation_error", "list_superclasses",
+    "mean_area_under_distortion_error", "mean_balanced_corruption_error", "mean_corruption_error",
+    "mean_relative_balanced_corruption_error", "multi_label_balanced_error", "published_accuracies",
+    "relative_balanced_corruption_error", "relative_corruption_error", "relative_corruption_errors",
+    "relative_mean_corruption_error", "resilience_rate", "superclass_accuracy", "superclass_labels",
+    "superclass_predictions", "superclass_probabilities", "unnormalised_corruption_error",
+    "unnormalised_corruption_errors", "unnormalised_mean_corruption_error",
+]  # fmt: skip
+
 # --- formulas: weighted sums of errors, flips or distances, divided by a baseline's ----------------
 
 # A weighted sum is linear. So one formula gives the score of a model from its mean errors, each image's share

@@ -17,6 +17,13 @@ from robustgen.metrics.corruption_errors import (
     mean_over,
 )
 
+__all__ = [
+    "LARGEST_TOP5_DISTANCE", "flip_probability", "flip_rate", "mean_flip_probability", "mean_flip_rate",
+    "mean_top5_distance", "sequence_flips", "sequence_top5_distances", "sequence_zipf_distances",
+    "standardised_top5_distance", "top5_distance", "unnormalised_mean_top5_distance",
+    "unnormalised_top5_distance", "unnormalised_zipf_distance", "zipf_distance",
+]  # fmt: skip
+
 # --- ImageNet-P: changes of the prediction along a sequence ----------------------------------------
 
 

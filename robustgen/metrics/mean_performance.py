@@ -12,6 +12,10 @@ import numpy as np
 from robustgen.errors import ArgumentError
 from robustgen.metrics.corruption_errors import read_published
 
+__all__ = [
+    "mean_performance_under_corruption", "published_performance", "relative_performance_under_corruption",
+]  # fmt: skip
+
 
 def mean_performance_under_corruption(errors: Mapping[str, Sequence[float]]) -> float:
     """Return mPC: the accuracy, 0 to 1, averaged over all corruptions and severities.
