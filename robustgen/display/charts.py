@@ -1,7 +1,6 @@
 """Charts with matplotlib: sizes and letters as papers print them, looks of lines, legends, and files."""
 
 import io
-import math
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -68,17 +67,6 @@ _STYLE: Final = {
     # Names are no formulas. Publishers refuse fonts of type 3. A fixed salt gives every SVG the same names.
     **{"axes.axisbelow": True, "text.parse_math": False, "pdf.fonttype": 42, "svg.hashsalt": "robustgen"},
 }
-
-
-def choose_ticks(low: float, high: float, most: int = 5) -> list[tuple[float, str]]:
-    """Return two to `most` round values from `low` to `high` with labels: 1, 2 or 5, times a power of ten."""
-    power = math.floor(math.log10((high - low) / most))
-    for place, factor in ((power, 1), (power, 2), (power, 5), (power + 1, 1), (power + 1, 2)):
-        step = factor * 10.0**place
-        numbers = range(math.ceil(low / step), math.floor(high / step) + 1)
-        if len(numbers) <= most:
-            break
-    return [(number * step, f"{number * step:.{max(0, -place)}f}") for number in numbers]
 
 
 def look_of(place: int) -> Look:

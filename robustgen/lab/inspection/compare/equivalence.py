@@ -121,17 +121,6 @@ class Effect:
         return min(self.p_paired, self.p_ks)
 
     @property
-    def interval(self) -> tuple[float, float]:
-        """Return the ends of the 95 % interval of the mean difference, by Student's distribution."""
-        from scipy.special import stdtrit
-
-        half = float(stdtrit(self.images - 1, 0.975)) * self.error
-        if not self.metric.relative:
-            return self.difference - half, self.difference + half
-        mean = 100 * math.log1p(self.difference / 100)
-        return 100 * math.expm1((mean - half) / 100), 100 * math.expm1((mean + half) / 100)
-
-    @property
     def within(self) -> bool:
         """Return whether the mean difference is certainly within the margin."""
         return self.images >= FEWEST_EQUIVALENT and self.p_margin < ALPHA

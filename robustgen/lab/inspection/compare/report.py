@@ -1,14 +1,13 @@
 """A `Comparison` as text, JSON, CSV, and as a page with charts and pictures."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final
 
 import numpy as np
 
 from robustgen.display import html
-from robustgen.display.charts import choose_ticks
+from robustgen.display.charts import Curve
 from robustgen.display.text import (
     Table,
     as_csv,
@@ -254,70 +253,23 @@ _PAIRS_SHOWN: Final = 2
 _LOUDER: Final = 4
 
 
-@dataclass(frozen=True)
-class MetricChart:
-    """Chart of one metric over the levels, in both sets, for the template.
+def _chart(operation: OperationResult, index: int) -> dict[str, Any] | None:
+    """Return curves of a metric over the levels in A and B, medians between the 10th and 90th percentile.
 
-    Attributes
-    ----------
-    title : str
-    ticks : list of (float, str)
-        Height and label.
-    marks : list of (float, str)
-        Position and label of the levels.
-    series : list of dict
-        For A and B: `band` and `line`, in SVG notation, and `points`: x and the y of three quantiles.
+    Also the ends of their axis; None if the metric was not measured at each level.
     """
-
-    title: str
-    ticks: list[tuple[float, str]]
-    marks: list[tuple[float, str]]
-    series: list[dict[str, Any]]
-
-
-_LEFT, _RIGHT, _TOP, _BOTTOM = 42.0, 232.0, 8.0, 108.0
-
-
-def _chart(operation: OperationResult, index: int) -> MetricChart | None:
-    """Return the chart of one metric; None if it was not measured at each level."""
     found = [[variant.quantiles(index, side) for variant in operation.variants] for side in (0, 1)]
-    rows = [[each for each in side if each] for side in found]
-    if any(len(side) < len(operation.variants) for side in rows):
+    if not all(map(all, found)):
         return None
-    values = np.array(rows)
+    metric = METRICS[index]
+    # File sizes are shown in kilobytes.
+    values = np.array(found) / (1000 if metric.relative else 1)
+    unit = f" ({'kB' if metric.relative else metric.unit})" if metric.unit else ""
+    levels: list[Any] = [variant.variant.level or "" for variant in operation.variants]
+    curves = [Curve(f"{metric.title}{unit}", levels, *side.T[[1, 0, 2]].tolist()) for side in values]
     low, high = float(values.min()), float(values.max())
     margin = (high - low or abs(high) or 1.0) * 0.08
-    low, high = low - margin, high + margin
-
-    def height(value: float) -> float:
-        return round(_BOTTOM - (value - low) / (high - low) * (_BOTTOM - _TOP), 1)
-
-    xs = [round(x, 1) for x in np.linspace(_LEFT + 14, _RIGHT - 14, max(len(operation.variants), 2))]
-    xs = xs if len(operation.variants) > 1 else [(_LEFT + _RIGHT) / 2]
-    metric = METRICS[index]
-    unit = f" ({'kB' if metric.relative else metric.unit})" if metric.unit else ""
-    # File sizes are shown in kilobytes.
-    factor = 1000 if metric.relative else 1
-    ticks = [(height(factor * v), label) for v, label in choose_ticks(low / factor, high / factor)]
-    marks = [(x, str(variant.variant.level or "")) for x, variant in zip(xs, operation.variants, strict=True)]
-    series = [_series(side, xs, height, 3 * i - 1.5) for i, side in enumerate(rows)]
-    return MetricChart(f"{metric.title}{unit}", ticks, marks, series)
-
-
-def _series(
-    rows: Sequence[Sequence[float]], xs: Sequence[float], height: Any, aside: float
-) -> dict[str, Any]:
-    """Return the line of medians, and whiskers from the 10th to the 90th percentile, shifted by `aside`."""
-    points = [
-        (x + aside, height(low), height(middle), height(high))
-        for x, (low, middle, high) in zip(xs, rows, strict=True)
-    ]
-    upper, lower = [f"{x},{top}" for x, _, _, top in points], [f"{x},{bottom}" for x, bottom, _, _ in points]
-    return {
-        "line": " ".join(f"{x},{middle}" for x, _, middle, _ in points),
-        "band": " ".join(upper + lower[::-1]),
-        "points": points,
-    }
+    return {"curves": curves, "floor": low - margin, "top": high + margin}
 
 
 def render_comparison(comparison: Comparison) -> bytes:
