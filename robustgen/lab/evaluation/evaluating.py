@@ -25,7 +25,7 @@ from robustgen.errors import ConfigError, OutputError, SourceError
 from robustgen.files.ledger import Failure, Origin
 from robustgen.files.set_files import START_OVER
 from robustgen.files.storage import open_store, prefetch
-from robustgen.lab.evaluation.predicting import Predictor, check_single_labels, choose_outputs, choose_saved
+from robustgen.lab.evaluation.predicting import Predictor, choose_saved, fit_classifier
 from robustgen.lab.evaluation.predictions import EvaluateResult, digest_of
 from robustgen.lab.evaluation.rendering import FrameSampling, Rendered, render_images, sample_clips
 from robustgen.lab.evaluation.store import (
@@ -36,8 +36,7 @@ from robustgen.lab.evaluation.store import (
     record_behind,
 )
 from robustgen.lab.models.base import Classifier, Model
-from robustgen.lab.models.hugging_face import fit_class_names
-from robustgen.lab.models.preprocessing import PRESETS, Preprocessing, load_preprocessing
+from robustgen.lab.models.preprocessing import PRESETS, Preprocessing
 from robustgen.pixels.benchmarks.editions import EDITIONS
 from robustgen.pixels.benchmarks.kinds import Kind, Variant
 from robustgen.pixels.imaging.arrays import check_alike
@@ -50,7 +49,6 @@ from robustgen.sets.dataset.unit_jobs import describe_losses, describe_orientati
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import cut
 from robustgen.sets.formats.encoders import describe_compression
-from robustgen.sets.sources.base import Items
 from robustgen.sets.sources.classes import find_unlabelled, number_images
 from robustgen.sets.sources.trees import describe_complaints
 from robustgen.settings.config import Config
@@ -122,74 +120,42 @@ def evaluate(
     unlabelled = find_unlabelled(making.source, making.keys, needed=kind == "c")
     labelled = tuple(key for key in making.keys if key not in unlabelled)
     making = replace(making, keys=labelled, refused=making.refused | unlabelled)
-    sampling = sample_clips(
-        making.source.medium, options.frames, config.seed if options.random_offset else None
-    )
+    source = making.source
+    sampling = sample_clips(source.medium, options.frames, config.seed if options.random_offset else None)
     batch = options.batch_size if sampling is None else max(1, options.batch_size // options.frames)
-    check_single_labels(making.source.class_labels, making.source.location)
-    edition = str(making.choices.get("edition"))
-    default = edition if edition in PRESETS else "imagenet"
-    given = taken.preprocessing, taken.overrides()
-    chosen = [
-        fit_class_names(
-            load_preprocessing(*given, default, model.preprocessing), model, making.source.classes
-        )
-        for model in models
-    ]
-    classifiers = [
-        Classifier(
-            model,
-            own,
-            _choose_outputs(own, making.source, options),
-            options.crops,
-            making.source.class_count == 1,
-            sampling is not None,
-        )
-        for model, own in zip(models, chosen, strict=True)
-    ]
-    for remark in making.source.remarks():
+    fit = taken, str(making.choices.get("edition")), source, source.location, options, sampling is not None
+    classifiers = [fit_classifier(model, *fit) for model in models]
+    for remark in source.remarks():
         print_note(remark)
     keys = _list_keys(making)
     first = _render_first(making, keys, classifiers, sampling)
     checked = [_try_out(making, kind, keys, each, first, options, batch) for each in classifiers]
-    looked = {key: look_up(making.source, key) for key in making.keys}
+    looked = {key: look_up(source, key) for key in making.keys}
     sizes = {key: size for key, (size, _) in looked.items()}
     described = _describe(making, kind, keys, sizes) | ({"frames": vars(sampling)} if sampling else {})
     with ExitStack() as stack:
         candidates = []
         for folder, (predictor, labels) in zip(folders, checked, strict=True):
             settings = described | predictor.settings()
-            opened_store = open_prediction_store(
-                folder, making.source.location, settings, sizes, overwrite=options.overwrite
+            opened = open_prediction_store(
+                folder, source.location, settings, sizes, overwrite=options.overwrite
             )
-            candidates.append(Candidate(predictor, labels, stack.enter_context(opened_store)))
-        for predictor, _ in checked:
-            predictor.print_notes()
+            candidates.append(Candidate(predictor, labels, stack.enter_context(opened)))
+        for candidate in candidates:
+            candidate.predictor.print_notes()
         run = _EvaluationRun(making, kind, keys, candidates, batch, looked, sampling)
         made, kept = run.predict_missing()
-    failures = {**run.failures, **making.refused}
-    lost = describe_losses(run.losses, len(making.keys))
-    tagged = describe_orientations(
-        run.orientations.values(), len(making.keys), "models get the pixels as stored"
-    )
-    own = (remark for model in models for remark in model.remarks())
+    noun, count = source.medium.name, len(making.keys)
     remarks = (
         *making.remarks,
-        *making.source.remarks(),
-        *describe_complaints(run.complaints, making.source.medium.name),
-        *lost,
-        *tagged,
-        *own,
+        *source.remarks(),
+        *describe_complaints(run.complaints, noun),
+        *describe_losses(run.losses, count),
+        *describe_orientations(run.orientations.values(), count, "models get the pixels as stored"),
+        *(remark for model in models for remark in model.remarks()),
     )
-    seconds = time.monotonic() - started
-    return EvaluateResult(
-        folders, made, kept, making.recipe.noun, making.source.medium.name, failures, seconds, remarks
-    )
-
-
-def _choose_outputs(own: Preprocessing, source: Items[Any], options: Outputs) -> tuple[int, ...] | None:
-    """Return the numbers of the outputs for the classes of the source; None for all outputs."""
-    return choose_outputs(own, source.classes, source.location) if options.only_classes else None
+    failures, seconds = {**run.failures, **making.refused}, time.monotonic() - started
+    return EvaluateResult(folders, made, kept, making.recipe.noun, noun, failures, seconds, remarks)
 
 
 def _view(classifier: Classifier) -> Preprocessing:

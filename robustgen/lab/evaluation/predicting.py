@@ -7,7 +7,7 @@ the output. Several runs can share the units. The run that finds a variant compl
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -26,19 +26,26 @@ from robustgen.lab.evaluation.store import (
     open_prediction_store,
     record_behind,
 )
-from robustgen.lab.models import preprocessing as presets
-from robustgen.lab.models.base import Classifier, Images, explain_binary, is_finite, name_class_flag
+from robustgen.lab.models.base import (
+    Classifier,
+    Images,
+    Model,
+    explain_binary,
+    is_finite,
+    name_class_flag,
+)
 from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.opening import open_model
-from robustgen.lab.models.preprocessing import Pixels, Preprocessing
+from robustgen.lab.models.preprocessing import PRESETS, Pixels, Preprocessing, load_preprocessing
 from robustgen.metrics import top_classes
 from robustgen.pixels.benchmarks.kinds import Kind, Variant
 from robustgen.sets.dataset.opening import CLEANED, open_set
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import WorkUnit, WrittenSet, cut
 from robustgen.sets.formats.encoders import describe_compression
+from robustgen.sets.sources.base import Items
 from robustgen.sets.sources.classes import place_classes
-from robustgen.settings.models import ModelInput, Predicting, Runtime
+from robustgen.settings.models import ModelInput, Outputs, Predicting, Runtime
 
 # Editions of published sets, which have no manifest, by format.
 _USUAL_EDITIONS: Final = {"npy": "cifar-10", "npz": "pathmnist"}
@@ -120,6 +127,7 @@ class Predictor:
 
     def settings(self) -> dict[str, Any]:
         """Return everything that decides the predictions, except for the images."""
+        outputs, names = self.classifier.outputs, self.classifier.preprocessing.classes or ()
         return {
             "model": self.classifier.model.settings(),
             "preprocessing": self.classifier.preprocessing.settings(),
@@ -127,13 +135,8 @@ class Predictor:
             "save": self.save,
             # Defaults are omitted, so that predictions from before they existed can be resumed.
             **({"crops": self.classifier.crops} if self.classifier.crops > 1 else {}),
-            **({"only_classes": self._list_outputs()} if self.classifier.outputs else {}),
+            **({"only_classes": [names[output] for output in outputs]} if outputs else {}),
         }
-
-    def _list_outputs(self) -> list[str]:
-        """Return the classes of the outputs that are used."""
-        names = self.classifier.preprocessing.classes or ()
-        return [names[output] for output in self.classifier.outputs or ()]
 
     def print_notes(self) -> None:
         """Print the line about the input and the outputs of the model, and a hint if they look wrong."""
@@ -189,11 +192,12 @@ class _PredictionRun:
 
     def predict_missing(self) -> None:
         """Predict all units, and write the files of their variants; on a server, both at the same time."""
-        with Meter(
-            sum(len(unit.keys) for unit in self._units.values()), f"{self._set.benchmark.noun}s"
-        ) as meter:
+        total = sum(len(unit.keys) for unit in self._units.values())
+        with Meter(total, f"{self._set.benchmark.noun}s") as meter:
             predicted = self._predict_variants(meter)
-            deque(self._store.root.map(self._finish_claimed, predicted, VARIANTS_AT_ONCE), maxlen=0)
+            # If another run writes a file, this run waits at its own end.
+            claimed = filter(self._store.state.claim, predicted)
+            deque(self._store.root.map(self._finish, claimed, VARIANTS_AT_ONCE), maxlen=0)
             self._store.finish_pending(self._finish)
 
     def _predict_variants(self, meter: Meter) -> Iterator[str]:
@@ -206,11 +210,6 @@ class _PredictionRun:
             left[variant] -= 1
             if not left[variant]:
                 yield variant.folder
-
-    def _finish_claimed(self, folder: str) -> None:
-        # If another run writes the file, this run waits at its own end.
-        if self._store.state.claim(folder):
-            self._finish(folder)
 
     def _is_done(self, name: str) -> bool:
         return not self._store.find_lacking(name, self._units[name])
@@ -287,27 +286,20 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
     data = open_set(options.dataset)
     sampling = sample_clips(data.benchmark.medium, options.frames)
     batch = options.batch_size if sampling is None else max(1, options.batch_size // options.frames)
-    check_single_labels(data.class_labels, data.root)
     # Without an edition, the one of published sets with this layout.
     edition = str(data.manifest.get("edition") or _USUAL_EDITIONS.get(data.format, "imagenet"))
-    default = edition if edition in presets.PRESETS else "imagenet"
     opened = open_model(options.model, runtime)
     (folder,) = name_folders(options.output, [opened.folder])
-    given = taken.preprocessing, taken.overrides()
-    chosen = presets.load_preprocessing(*given, default, opened.preprocessing)
-    chosen = fit_class_names(chosen, opened, data.classes or ())
-    outputs = None
-    if options.only_classes:
-        outputs = choose_outputs(chosen, data.classes, data.root)
-    elif chosen.classes:
+    classifier = fit_classifier(opened, taken, edition, data, data.root, options, sampling is not None)
+    chosen = classifier.preprocessing
+    if chosen.classes and not options.only_classes:
         data = open_set(options.dataset, chosen.classes)
+        classifier = replace(classifier, is_single=data.class_count == 1)
     for remark in data.remarks():
         print_note(remark)
     if chosen.clean_input and CLEANED in data.manifest:
         (earlier,) = data.manifest[CLEANED]
         raise ConfigError(f"{options.dataset}: {earlier} cleaned it; --clean-input none takes it as it is")
-    of_clips = sampling is not None
-    classifier = Classifier(opened, chosen, outputs, options.crops, data.class_count == 1, of_clips)
     first = data.variants[0]
     keys = data.keys_of(first)
     pixels = data.load(first, keys[0])
@@ -327,10 +319,29 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
     return PredictResult(folder, run.made, kept, noun, time.monotonic() - started)
 
 
-def check_single_labels(class_labels: NDArray[Any] | None, root: str) -> None:
-    """Raise a SourceError if the images at `root` have several labels each, as those of ChestMNIST."""
-    if class_labels is not None and class_labels.shape[1] > 1:
-        raise SourceError(f"{root}: several labels each; see metrics.multi_label_balanced_error")
+def fit_classifier(
+    model: Model,
+    taken: ModelInput,
+    edition: str,
+    images: Items[Any] | WrittenSet,
+    location: str,
+    options: Outputs,
+    of_clips: bool = False,
+) -> Classifier:
+    """Return a model with its preprocessing, and with the outputs for the classes of the set at `location`.
+
+    Raises
+    ------
+    ConfigError, SourceError
+        The preprocessing or the classes do not fit, or images have several labels each, as in ChestMNIST.
+    """
+    if images.class_labels is not None and images.class_labels.shape[1] > 1:
+        raise SourceError(f"{location}: several labels each; see metrics.multi_label_balanced_error")
+    default, given = edition if edition in PRESETS else "imagenet", (taken.preprocessing, taken.overrides())
+    own = load_preprocessing(*given, default, model.preprocessing)
+    own = fit_class_names(own, model, images.classes or ())
+    outputs = choose_outputs(own, images.classes, location) if options.only_classes else None
+    return Classifier(model, own, outputs, options.crops, images.class_count == 1, of_clips)
 
 
 def choose_outputs(

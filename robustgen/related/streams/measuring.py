@@ -20,11 +20,11 @@ from robustgen.files.set_files import START_OVER, STATE, AnotherSetError
 from robustgen.files.storage import locate, save
 from robustgen.files.storage.host import keep_freed_memory
 from robustgen.files.text_files import parse_object
+from robustgen.lab.evaluation.predicting import fit_classifier
 from robustgen.lab.evaluation.predictions import digest_of
 from robustgen.lab.models.base import Classifier, is_finite
-from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.opening import open_model
-from robustgen.lab.models.preprocessing import Pixels, Preprocessing, load_preprocessing
+from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.pixels.benchmarks.editions import get_edition
 from robustgen.pixels.benchmarks.kinds import IMAGE, require
 from robustgen.pixels.imaging.decode import warn_of_few_greys
@@ -40,7 +40,7 @@ from robustgen.sets.executors.progress import Progress, Reporter
 from robustgen.sets.sources.base import Items
 from robustgen.sets.sources.classes import find_unlabelled, number_images
 from robustgen.settings.config import Config
-from robustgen.settings.models import Runtime
+from robustgen.settings.models import Outputs, Runtime
 
 _EDITION: Final = "imagenet"
 # Limit of images that wait for the model: each comes in all cells of a unit, which take ten megabytes.
@@ -125,11 +125,10 @@ def measure_accuracies(config: Config, options: AccuracyMeasuring, runtime: Runt
         Model, images and output do not match.
     """
     opened, output = open_model(options.model, runtime), options.output
-    given = options.preprocessing, options.overrides()
-    preprocessing = load_preprocessing(*given, _EDITION, opened.preprocessing)
     source = open_chosen_source(config)
     require(source.medium, (IMAGE,), "stream measure")
-    preprocessing = fit_class_names(preprocessing, opened, source.classes)
+    classifier = fit_classifier(opened, options, _EDITION, source, source.location, Outputs())
+    preprocessing = classifier.preprocessing
     keys = select_keys(source, config)
     for remark in source.remarks():
         print_note(remark)
@@ -147,7 +146,6 @@ def measure_accuracies(config: Config, options: AccuracyMeasuring, runtime: Runt
     table = _Table(Measurements(made_of, options.target, options.grid, {}), output)
     with name_output_in_errors(table.ledger.root), table.ledger.discard_if_unused():
         table.agree(overwrite=options.overwrite)
-        classifier = Classifier(opened, preprocessing, is_single=source.class_count == 1)
         workers = config.jobs or count_cores()
         run = _MeasuringRun(source, labels, classifier, config.seed, options.batch_size, workers)
         run.try_out(len(preprocessing.classes) if preprocessing.classes else source.class_count)
