@@ -143,7 +143,8 @@ class Model(ABC):
             It takes one channel, and mean or standard deviation are those of three.
         """
         if not self.takes_grey(self.layout(preprocessing.layout)):
-            return np.asarray if preprocessing.channel_order == "rgb" else _reverse_channels
+            is_rgb = preprocessing.channel_order == "rgb"
+            return np.asarray if is_rgb else lambda pixels: np.ascontiguousarray(pixels[..., ::-1])
         if len({*preprocessing.mean}) > 1 or len({*preprocessing.std}) > 1:
             way = "give one mean and one std, such as --preprocessing mean=0"
             raise ConfigError(f"{self.name}: takes images of one channel: {way}")
@@ -254,10 +255,6 @@ class Model(ABC):
             shape = f"{logits.shape} for {len(images)} images"
             raise ConfigError(f"{self.name}: returns {shape}, not (images, classes)")
         return logits
-
-
-def _reverse_channels(pixels: Pixels) -> Pixels:
-    return np.ascontiguousarray(pixels[..., ::-1])
 
 
 def explain_binary(root: str, content: str, name: str) -> str:

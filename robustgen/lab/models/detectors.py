@@ -40,9 +40,12 @@ class Detector(ABC):
     ----------
     name : str
         Name as given by the user.
+    digest : str
+        SHA-256 of its weights or its module; empty if it has no file.
     """
 
     name: str
+    digest: str
 
     @property
     def label(self) -> str:
@@ -53,9 +56,9 @@ class Detector(ABC):
     def detect(self, image: Rgb) -> list[Detection]:
         """Return ``category_id``, ``bbox``, ``score`` of each object, and ``segmentation`` for masks."""
 
-    @abstractmethod
     def settings(self) -> dict[str, str]:
         """Return its identity, for settings."""
+        return {"model": self.name.partition("@")[0], "sha256": self.digest}
 
 
 class TorchvisionDetector(Detector):
@@ -72,7 +75,7 @@ class TorchvisionDetector(Detector):
     def __init__(self, name: str, module: Any, weights: Path, runtime: Runtime) -> None:
         self.name = name
         self._device = choose_device(runtime.device)
-        self._module, self._digest = module.eval().to(self._device), file_digest(*locate(weights))
+        self._module, self.digest = module.eval().to(self._device), file_digest(*locate(weights))
         if runtime.threads:
             import_torch().set_num_threads(runtime.threads)
 
@@ -94,10 +97,6 @@ class TorchvisionDetector(Detector):
                 detections[-1]["segmentation"] = encode_mask(arrays["masks"][index, 0] >= _MASK_THRESHOLD)
         return detections
 
-    def settings(self) -> dict[str, str]:
-        """Return its identity, for settings."""
-        return {"model": self.name.partition("@")[0], "sha256": self._digest}
-
 
 class FunctionDetector(Detector):
     """A user function from uint8 pixels (H, W, 3) to a list of detections.
@@ -111,7 +110,7 @@ class FunctionDetector(Detector):
     def __init__(self, name: str, function: Callable[[Rgb], Any]) -> None:
         self.name, self._function = name, function
         path = getattr(sys.modules[function.__module__], "__file__", None)
-        self._digest = hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
+        self.digest = hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
 
     def detect(self, image: Rgb) -> list[Detection]:
         """Return the detections, as `Detector.detect`."""
@@ -120,10 +119,6 @@ class FunctionDetector(Detector):
         if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
             raise ConfigError(f"--model {self.name}: must return a list, not {type(found).__name__}")
         return [{**each} for each in found]
-
-    def settings(self) -> dict[str, str]:
-        """Return its identity, for settings."""
-        return {"model": self.name, "sha256": self._digest}
 
 
 def open_detector(name: str, runtime: Runtime) -> Detector:
@@ -140,7 +135,11 @@ def open_detector(name: str, runtime: Runtime) -> Detector:
     if library == "torchvision" and rest:
         return _open_torchvision(rest, runtime)
     if rest and not Path(name).exists():
-        return _open_function(name)
+        with name_model_in_errors(name):
+            found = find_function(name)
+        if not callable(found):
+            raise ConfigError(f"--model {name}: is {type(found).__name__}, not a function")
+        return FunctionDetector(name, found)
     raise ConfigError(f"--model {name}: a detector is {DETECTOR_FORMS}")
 
 
@@ -160,14 +159,6 @@ def _open_torchvision(name: str, runtime: Runtime) -> TorchvisionDetector:
     except Exception as error:
         raise ConfigError(f"{checkpoint}: not weights of {known}: {first_line(error)}") from error
     return TorchvisionDetector(f"torchvision:{name}", module, Path(checkpoint), runtime)
-
-
-def _open_function(name: str) -> FunctionDetector:
-    with name_model_in_errors(name):
-        found = find_function(name)
-    if not callable(found):
-        raise ConfigError(f"--model {name}: is {type(found).__name__}, not a function")
-    return FunctionDetector(name, found)
 
 
 def check_detections(detector: Detector, detections: list[Detection]) -> None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,11 +76,17 @@ class TorchModel(Model):
         self.name, self.label = name, name
         self.class_names = list_class_names(module)
         self._device = choose_device(runtime.device)
-        self._shape = shape or (None, _find_channels(module), None, None)
+        nn, layers = torch.nn, [*module.modules()]
+        convolution = next((each for each in layers if isinstance(each, nn.Conv2d)), None)
+        is_grey = convolution is not None and convolution.in_channels == 1
+        self._shape = shape or (None, 1 if is_grey else 3, None, None)
         self._mixed = runtime.mixed_precision
-        self._flat = None if shape else _find_flat_input(module)
+        # Number of inputs of a module whose first layer is linear.
+        first = next((each for each in layers if isinstance(each, nn.Conv2d | nn.Linear)), None)
+        self._flat = first.in_features if isinstance(first, nn.Linear) and not shape else None
         self._is_probability: bool | None = None
-        self._input = precision or _find_precision(module)
+        floats = (each.dtype for each in module.parameters() if each.is_floating_point())
+        self._input = precision or next(floats, torch.float32)
         self._identity = identity or _digest_weights(module, name)
         # NumPy has no bfloat16.
         dtypes = {torch.float16: np.float16, torch.float64: np.float64, torch.uint8: np.uint8}
@@ -239,25 +245,6 @@ def choose_device(wanted: str) -> str:
     return wanted
 
 
-def _find_precision(module: Any) -> Any:
-    """Return the type of a module's first weights of floating point, which its input should have."""
-    torch = import_torch()
-    return next((each.dtype for each in module.parameters() if each.is_floating_point()), torch.float32)
-
-
-def _find_channels(module: Any) -> int:
-    """Return the channels of the images that a module takes: 1 if its first convolution does, else 3."""
-    first = next((each for each in module.modules() if isinstance(each, import_torch().nn.Conv2d)), None)
-    return 1 if first is not None and first.in_channels == 1 else 3
-
-
-def _find_flat_input(module: Any) -> int | None:
-    """Return the number of inputs of a module whose first layer is linear; else None."""
-    nn = import_torch().nn
-    layers = [each for each in module.modules() if isinstance(each, nn.Conv2d | nn.Linear)]
-    return layers[0].in_features if layers and isinstance(layers[0], nn.Linear) else None
-
-
 def _digest_weights(module: Any, name: str) -> str:
     digest = hashlib.sha256()
     try:
@@ -328,7 +315,10 @@ def _explain_refusal(error: Exception) -> str:
 
 def _choose_weights(content: Mapping[Any, Any], path: Path) -> Mapping[Any, Any]:
     """Return the weights by name in the `content` of a checkpoint, which may contain more."""
-    found = {key: value for key, value in {"": content, **content}.items() if _are_weights(value)}
+    tensor, found = import_torch().Tensor, dict[Any, Mapping[Any, Any]]()
+    for key, value in {"": content, **content}.items():
+        if isinstance(value, Mapping) and value and all(isinstance(each, tensor) for each in value.values()):
+            found[key] = value
     if not found:
         raise ConfigError(f"{path}: contains no weights by name (a state_dict)")
     if len(found) == 1:
@@ -337,11 +327,6 @@ def _choose_weights(content: Mapping[Any, Any], path: Path) -> Mapping[Any, Any]
         return found[known]
     listed = ", ".join(map(repr, found))
     raise ConfigError(f"{path}: contains several sets of weights, {listed}: save one of them in its own file")
-
-
-def _are_weights(value: Any) -> TypeGuard[Mapping[Any, Any]]:
-    tensor = import_torch().Tensor
-    return isinstance(value, Mapping) and bool(value) and all(isinstance(v, tensor) for v in value.values())
 
 
 def _strip_prefix(weights: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -464,7 +449,6 @@ def open_exported(path: Path, runtime: Runtime) -> TorchModel:
             if node.op == "placeholder" and node.name in program.graph_signature.user_inputs
         ]
         shapes = [tuple(axis if isinstance(axis, int) else None for axis in each.shape) for each in inputs]
-        precisions = [each.dtype for each in inputs]
         module = program.module()
     except ConfigError:
         raise
@@ -472,7 +456,7 @@ def open_exported(path: Path, runtime: Runtime) -> TorchModel:
         raise ConfigError(f"{path}: not an exported program of PyTorch: {first_line(error)}") from error
     if len(shapes) != 1 or len(shapes[0]) != 4:
         raise ConfigError(f"{path}: must have one input, images (n, 3, H, W) or (n, 1, H, W), not {shapes}")
-    (shape,), (precision,) = shapes, precisions
+    (shape,), precision = shapes, inputs[0].dtype
     if not precision.is_floating_point and precision != torch.uint8:
         raise ConfigError(f"{path}: its input must be of floats or uint8, not {precision}")
     return TorchModel(
