@@ -13,14 +13,9 @@ from pydantic import BaseModel, ValidationError, model_validator
 
 from robustgen.errors import ConfigError, ImageError, OutputError
 from robustgen.files.storage import Store, open_store
-from robustgen.files.storage.host import read_regular
 from robustgen.files.text_files import parse_json
-from robustgen.related.filtration.filtering import (
-    ACCEPTED,
-    FUNNEL,
-    SHORTLIST,
-    open_shortlist,
-)
+from robustgen.related.filtration.filtering import ACCEPTED, FUNNEL, SHORTLIST, open_shortlist
+from robustgen.related.filtration.reviewing import read_text
 from robustgen.related.filtration.rules import Rule
 from robustgen.related.settings import Filtering
 from robustgen.sets.dataset.outputs import file_digest, open_output, read_object
@@ -135,14 +130,8 @@ def _read_accepted(lists: Sequence[Path], shortlist: dict[str, Any]) -> set[str]
 
 def _lines(path: Path) -> list[tuple[int, str]]:
     """Yield number and key of each line with a key."""
-    try:
-        # Not splitlines(): keys may contain form feeds and the like.
-        lines = read_regular(path).decode("utf-8-sig").split("\n")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: is not UTF-8") from error
-    found = [(number, line.removesuffix("\r")) for number, line in enumerate(lines, 1)]
+    # Not splitlines(): keys may contain form feeds and the like.
+    found = [(n, line.removesuffix("\r")) for n, line in enumerate(read_text(path).split("\n"), 1)]
     found = [(number, key) for number, key in found if key]
     if not found:
         raise ConfigError(f"{path}: names no image")

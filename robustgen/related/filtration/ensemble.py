@@ -46,26 +46,21 @@ class CropSizes:
     width: int
     shorter: int
 
-    def resize(self, image: Rgb) -> Rgb:
-        """Return `image`, uint8 (H, W, 3), resized to the shorter side before the crop; bilinear.
+    def crop(self, image: Rgb, ten: bool = False) -> Rgb:
+        """Return the centre of `image`, uint8 (H, W, 3), resized bilinearly: uint8 (1, height, width, 3).
+
+        If `ten`, four corners and the centre, then those of the mirrored image; Krizhevsky et al., 2012,
+        section 4.1.
 
         Raises
         ------
         ImageError
             The image is too elongated.
         """
-        return resize_shorter(image, self.shorter)
-
-    def crop_centre(self, image: Rgb) -> Rgb:
-        """Return the centre of the resized `image`: uint8 (1, height, width, 3)."""
-        return centre_crop(self.resize(image), self.width, self.height)[None]
-
-    def crop_ten(self, image: Rgb) -> Rgb:
-        """Return four corners and the centre, then those of the mirrored image: uint8 (10, height, width, 3).
-
-        Krizhevsky et al., 2012, section 4.1.
-        """
-        return np.stack([*crop_ten(self.resize(image), self.width, self.height)])
+        resized = resize_shorter(image, self.shorter)
+        if ten:
+            return np.stack([*crop_ten(resized, self.width, self.height)])
+        return centre_crop(resized, self.width, self.height)[None]
 
 
 def geometry(height: int, width: int, shorter: int | None = None) -> CropSizes:
@@ -108,8 +103,7 @@ class Member:
 
     def crops(self, image: Rgb, ten: bool) -> Rgb:
         """Return the crops of `image` for the model: uint8 (10 or 1, height, width, 3)."""
-        cleaned = self.classifier.preprocessing.clean(image)
-        return self.geometry.crop_ten(cleaned) if ten else self.geometry.crop_centre(cleaned)
+        return self.geometry.crop(self.classifier.preprocessing.clean(image), ten)
 
     def probabilities(self, images: Rgb, classes: Sequence[str]) -> Floats:
         """Return probabilities (n, classes) among `classes` for crops, uint8 (n, H, W, 3).
@@ -187,7 +181,7 @@ class Ensemble:
         ConfigError
             A model returns NaN or infinity; the message names the image.
         """
-        return summarise_opinions(np.stack([self._ask(member, keys, seen) for member in self.members]), true)
+        return summarise_opinions(np.stack([self._ask(each, keys, seen) for each in self.members]), true)
 
     def _ask(self, member: Member, keys: Sequence[str], seen: Sequence[Crops]) -> Floats:
         images = np.concatenate([crops[member.view] for crops in seen])
@@ -298,12 +292,11 @@ def _member(
     probe = np.concatenate([classifier(black), classifier(~black)]).astype(np.float64)
     names = own.classes or folders
     if len(names) != probe.shape[1]:
-        held = f"the class list has {len(names)} names" if own.classes else f"there are {len(names)} folders"
-        remedy = (
-            "" if own.classes else f": list the classes of its outputs with {name_class_flag(probe.shape[1])}"
-        )
-        named = held if names else "no list of them"
-        raise ConfigError(f"{model.name} has {probe.shape[1]} classes, {named}{remedy}")
+        held = f"the class list has {len(names)} names"
+        if not own.classes:
+            remedy = f"list the classes of its outputs with {name_class_flag(probe.shape[1])}"
+            held = f"{f'there are {len(names)} folders' if names else 'no list of them'}: {remedy}"
+        raise ConfigError(f"{model.name} has {probe.shape[1]} classes, {held}")
     if model.is_binary:
         classifier = Classifier(model, replace(own, outputs=form))
     elif form == "probabilities" and probe.min() < 0:

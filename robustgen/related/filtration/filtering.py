@@ -14,7 +14,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from importlib.metadata import version
 from itertools import chain
@@ -79,14 +79,6 @@ class Answers:
                 self.said.put(self._places[key], batch, index)
                 self.identities[key] = identity
         self.failures |= {failure["key"]: failure["reason"] for failure in record.failures}
-
-
-def make_record(images: Mapping[str, Origin], said: list[Opinions], failures: list[Failure]) -> Record:
-    """Return the record of the predictions `said` for `images`, batch by batch."""
-    values = {
-        name: np.concatenate([getattr(each, name) for each in said], axis=-1).tolist() for name in _FIELDS
-    }
-    return Record(images, failures=failures, values=values)
 
 
 def forget_opinions(state: Ledger, key: str | None = None) -> None:
@@ -186,7 +178,7 @@ def _settings(rule: Rule, ensemble: Ensemble) -> dict[str, Any]:
             "pillow": version("pillow"),
             "numpy": version("numpy"),
         },
-        "thresholds": rule.settings(),
+        "thresholds": asdict(rule),
     }
 
 
@@ -293,8 +285,7 @@ class _FilterRun:
         return record is not None
 
     def _read_all_crops(self, keys: Sequence[str]) -> list[_Read]:
-        reads = read_ahead(self._source.location, self._source.read, keys)
-        return [self._read_crops(key, read) for key, read in zip(keys, reads, strict=True)]
+        return [*map(self._read_crops, keys, read_ahead(self._source.location, self._source.read, keys))]
 
     def _read_crops(self, key: str, read: Callable[[], tuple[Decoded, str]]) -> _Read:
         try:
@@ -316,7 +307,11 @@ class _FilterRun:
                 images |= {key: (self._sizes[key], identity) for key, _, identity in read if key in crops}
                 true = self._rule.true_classes(self._ensemble, [*crops])
                 said.append(self._ensemble.opinions([*crops], [*crops.values()], true))
-        record = make_record(images, said, failures)
+        values = {
+            field: np.concatenate([getattr(each, field) for each in said], axis=-1).tolist()
+            for field in _FIELDS
+        }
+        record = Record(images, failures=failures, values=values)
         self._state.put_record(name, record)
         self._answers.add(record)
         self.made += len(images)
@@ -378,18 +373,14 @@ class _FilterRun:
 
     def _entry(self, case: Case, index: int) -> dict[str, Any]:
         key, said, names = case.keys[index], case.said, self._ensemble.classes
-        manifest: dict[str, Any] = {
-            "key": key,
-            "class": class_of(key),
-            "reason": self._rule.reason(case, index),
-        }
+        reason = self._rule.reason(case, index)
+        manifest: dict[str, Any] = {"key": key, "class": class_of(key), "reason": reason}
         if not self._rule.asks(self._ensemble, key):
             return manifest
-        truths = self._rule.ten
         return manifest | {
             "predicted": names[said.predicted[index]],
             "confidence": _round(said.confidence[index]),
-            **({"true_confidence": _round(said.truth[:, index].max())} if truths else {}),
+            **({"true_confidence": _round(said.truth[:, index].max())} if self._rule.ten else {}),
             "models": [self._model_entry(case, index, i) for i in range(len(self._ensemble.members))],
         }
 
@@ -406,7 +397,6 @@ class _FilterRun:
         return own | {"right_crops": right, "true_confidence": truth}
 
     def _funnel(self, case: Case, passed_over: int, digest: str) -> dict[str, Any]:
-        settings = _settings(self._rule, self._ensemble)
         folders = defaultdict(list)
         for key, step in zip(case.keys, case.steps.tolist(), strict=True):
             folders[class_of(key)].append(step)
@@ -414,7 +404,7 @@ class _FilterRun:
             folder: count_left(np.array(steps), self._rule.order) for folder, steps in sorted(folders.items())
         }
         return {
-            "settings": settings,
+            "settings": _settings(self._rule, self._ensemble),
             "steps": self._rule.labels(),
             "images": self.left(),
             "classes": counts,

@@ -105,21 +105,22 @@ def read_words(paths: Sequence[Path]) -> dict[str, str]:
         A file cannot be read.
     """
     found: dict[str, str] = {}
-    for path in paths:
-        found |= _words(path)
+    for text in map(read_text, paths):
+        if text.lstrip().startswith("{"):
+            found |= _words_of_keras(text)
+        else:
+            found |= re.findall(r"^(n\d{8})[ \t]+(\S.*?)[ \t\r]*$", text, re.MULTILINE)
     return found
 
 
-def _words(path: Path) -> dict[str, str]:
+def read_text(path: Path) -> str:
+    """Return the text of a file of UTF-8; raise a ConfigError that names it."""
     try:
-        text = read_regular(path).decode("utf-8-sig")
+        return read_regular(path).decode("utf-8-sig")
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8") from error
-    if text.lstrip().startswith("{"):
-        return _words_of_keras(text)
-    return dict(re.findall(r"^(n\d{8})[ \t]+(\S.*?)[ \t\r]*$", text, re.MULTILINE))
+        raise ConfigError(f"{path}: is not UTF-8") from error
 
 
 def _words_of_keras(text: str) -> dict[str, str]:

@@ -1,10 +1,9 @@
 """Rules of ImageNet-A and ImageNet-O: which candidates they keep, and the texts about them."""
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,74 +46,17 @@ class Case:
     places: Whole
     crowds: Whole
 
-    def kept(self) -> NDArray[np.intp]:
+    def kept(self) -> list[int]:
         """Return the images of the shortlist."""
-        return np.flatnonzero(self.steps == FunnelStep.KEPT)
+        return np.flatnonzero(self.steps == FunnelStep.KEPT).tolist()
 
     def step(self, index: int) -> str:
         """Return the name of the step at which the image left."""
         return FunnelStep(self.steps[index]).name.lower()
 
 
-class Rule(ABC):
-    """One of the two rules.
-
-    Attributes
-    ----------
-    title : str
-    ten : bool
-        Whether the models get ten crops.
-    order : tuple of FunnelStep
-        Order of the steps.
-    """
-
-    title: ClassVar[str]
-    ten: ClassVar[bool]
-    order: ClassVar[tuple[FunnelStep, ...]]
-
-    def settings(self) -> dict[str, Any]:
-        """Return the thresholds."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
-
-    @abstractmethod
-    def select_keys(
-        self, root: object, keys: Sequence[str], ensemble: Ensemble, restricted: bool
-    ) -> list[str]:
-        """Return the `keys` that are candidates; `restricted` if --only is given.
-
-        Raises
-        ------
-        SourceError
-            A class folder below `root` is unknown to the models but must be known.
-        """
-
-    @abstractmethod
-    def asks(self, ensemble: Ensemble, key: str) -> bool:
-        """Return whether the models have to predict the image."""
-
-    @abstractmethod
-    def true_classes(self, ensemble: Ensemble, keys: Sequence[str]) -> Whole | None:
-        """Return the indices of the true classes in `ensemble.classes`; None if there are none."""
-
-    @abstractmethod
-    def judge(self, ensemble: Ensemble, keys: Sequence[str], said: Opinions) -> Case:
-        """Return the decisions on all images."""
-
-    @abstractmethod
-    def labels(self) -> list[str]:
-        """Return the number of images at first and after each step of `order`."""
-
-    @abstractmethod
-    def reason(self, case: Case, index: int) -> str:
-        """Return why the image was kept or dropped."""
-
-    @abstractmethod
-    def rank(self, case: Case) -> list[int]:
-        """Return the images of the shortlist in their order."""
-
-
 @dataclass(frozen=True)
-class Adversarial(Rule):
+class Adversarial:
     """ImageNet-A: images of known classes that no model recognises.
 
     Attributes
@@ -135,7 +77,13 @@ class Adversarial(Rule):
     def select_keys(
         self, root: object, keys: Sequence[str], ensemble: Ensemble, restricted: bool
     ) -> list[str]:
-        """Return the keys to filter; under --only, other folders are ignored."""
+        """Return the `keys` that are candidates; other folders are ignored if `restricted` by --only.
+
+        Raises
+        ------
+        SourceError
+            A class folder below `root` is unknown to the models.
+        """
         known = set(ensemble.classes)
         unexpected = sorted({class_of(key) for key in keys} - known)
         if unexpected and not restricted:
@@ -156,7 +104,7 @@ class Adversarial(Rule):
     def judge(self, ensemble: Ensemble, keys: Sequence[str], said: Opinions) -> Case:
         """Return the step at which each image leaves."""
         true = self.true_classes(ensemble, keys)
-        steps = judge_adversarial(said, true, keys, **self.settings())
+        steps = judge_adversarial(said, true, keys, **asdict(self))
         left = np.flatnonzero((steps == FunnelStep.KEPT) | (steps == FunnelStep.CROWDED))
         ranks, crowds = np.zeros_like(true), np.zeros_like(true)
         ranks[left] = rank_in_confusions(
@@ -176,29 +124,19 @@ class Adversarial(Rule):
         """Return the reason, as text."""
         said, rank = case.said, f"rank {case.places[index]} of {case.crowds[index]} in its confusion"
         surest = f"true class at most {said.truth[:, index].max():.6g}"
+        confident = f"true class {{:.6g}}, over {self.max_confidence:.6g}"
         return {
             FunnelStep.KEPT: f"wrong in every crop; {surest}; {rank}",
             FunnelStep.CORRECT: _describe_each(case, said.right[:, index], "right in {} of 10 crops", 0),
-            FunnelStep.CONFIDENT: _describe_each(
-                case,
-                said.truth[:, index],
-                f"true class {{:.6g}}, over {self.max_confidence:.6g}",
-                self.max_confidence,
-            ),
+            FunnelStep.CONFIDENT: _describe_each(case, said.truth[:, index], confident, self.max_confidence),
             FunnelStep.CROWDED: f"{rank}, of which {self.per_confusion} stay",
         }[FunnelStep(case.steps[index])]
 
     def rank(self, case: Case) -> list[int]:
         """Return the order of the images: by class, then by prediction, then by rank."""
-        rows = case.kept().tolist()
-        return sorted(
-            rows,
-            key=lambda i: (
-                class_of(case.keys[i]),
-                case.ensemble.classes[case.said.predicted[i]],
-                case.places[i],
-            ),
-        )
+        classes, guesses = case.ensemble.classes, case.said.predicted
+        ranks = {i: (class_of(case.keys[i]), classes[guesses[i]], case.places[i]) for i in case.kept()}
+        return sorted(ranks, key=ranks.__getitem__)
 
 
 def _describe_each(case: Case, values: NDArray[Any], text: str, limit: float) -> str:
@@ -208,7 +146,7 @@ def _describe_each(case: Case, values: NDArray[Any], text: str, limit: float) ->
 
 
 @dataclass(frozen=True)
-class Outlying(Rule):
+class Outlying:
     """ImageNet-O: images of unknown classes that every model predicts with high confidence.
 
     Attributes
@@ -239,7 +177,7 @@ class Outlying(Rule):
     def judge(self, ensemble: Ensemble, keys: Sequence[str], said: Opinions) -> Case:
         """Return the step at which each image leaves."""
         flags = np.array([not self.asks(ensemble, key) for key in keys], bool)
-        steps = judge_outlying(said, flags, **self.settings())
+        steps = judge_outlying(said, flags, **asdict(self))
         return Case(ensemble, keys, said, steps, np.zeros_like(steps), np.zeros_like(steps))
 
     def labels(self) -> list[str]:
@@ -258,5 +196,8 @@ class Outlying(Rule):
 
     def rank(self, case: Case) -> list[int]:
         """Return the order of the images: highest confidence first."""
-        rows = case.kept().tolist()
-        return sorted(rows, key=lambda i: (-case.said.sure[:, i].min(), case.keys[i]))
+        return sorted(case.kept(), key=lambda i: (-case.said.sure[:, i].min(), case.keys[i]))
+
+
+Rule = Adversarial | Outlying
+"""One of the two rules; the models get ten crops if `ten`, and images leave by the steps of `order`."""

@@ -2,7 +2,7 @@
 
 import json
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -50,10 +50,6 @@ class StreamRow(NamedTuple):
     edition: str = ""
 
 
-_OPTIONAL = StreamRow._field_defaults.keys()
-_NEEDED = tuple(name for name in StreamRow._fields if name not in _OPTIONAL)
-
-
 def format_row(row: StreamRow) -> str:
     """Return the line of `row`, without a line break."""
     content = row._asdict()
@@ -74,33 +70,26 @@ def read_rows(path: Path) -> Iterator[StreamRow]:
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
-                yield _parse(line, f"{path}, line {number}")
+                yield _parse(StreamRow, line, f"{path}, line {number}")
     except OSError as error:
         raise ArgumentError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ArgumentError(f"{path}: not UTF-8") from error
 
 
-def _parse(line: str, place: str) -> StreamRow:
+def _parse(kind: Any, line: str | bytes, place: str) -> Any:
     try:
         content = parse_json(line)
     except ValueError as error:
         raise ArgumentError(f"{place}: not JSON") from error
-    if not isinstance(content, dict) or not {*_NEEDED} <= content.keys() <= {*StreamRow._fields}:
-        needed, others = ", ".join(_NEEDED), ", ".join(_OPTIONAL)
-        raise ArgumentError(f"{place}: must contain {needed}; may contain {others}, and nothing else")
-    if wrong := [name for name, value in content.items() if not _is_right(name, value)]:
+    optional = kind._field_defaults
+    needed = [name for name in kind._fields if name not in optional]
+    if not isinstance(content, dict) or not {*needed} <= content.keys() <= {*kind._fields}:
+        more = f"; may contain {', '.join(optional)}" if optional else ""
+        raise ArgumentError(f"{place}: must contain {', '.join(needed)}{more}, and nothing else")
+    if wrong := [name for name, value in content.items() if not _CHECKS[name](value)]:
         raise ArgumentError(f"{place}: {wrong[0]} cannot be {content[wrong[0]]!r}")
-    return StreamRow(**content)
-
-
-def _is_right(name: str, value: Any) -> bool:
-    if name in ("key", "corruption", "edition"):
-        return isinstance(value, str) and value != ""
-    if name == "reset":
-        return isinstance(value, bool)
-    types = (int, float) if name == "severity" else int
-    return isinstance(value, types) and not isinstance(value, bool)
+    return kind(**content)
 
 
 # Lines that are read together: of millions, only the positions of some are kept in memory.
@@ -229,23 +218,11 @@ class CccFile:
                 file.seek(start)
                 lines = file.read(stop - start).split(b"\n")
             self._block = wanted, lines
-        return _parse_ccc(lines[row], f"{self.name}, line {number + 1}")
+        found: CccRow = _parse(CccRow, lines[row], f"{self.name}, line {number + 1}")
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_block": (-1, [])}
-
-
-def _parse_ccc(line: bytes, place: str) -> CccRow:
-    try:
-        content = parse_json(line)
-    except ValueError as error:
-        raise ArgumentError(f"{place}: not JSON") from error
-    if not isinstance(content, dict) or content.keys() != {*CccRow._fields}:
-        raise ArgumentError(f"{place}: must contain {', '.join(CccRow._fields)}, and nothing else")
-    row = CccRow(**content)
-    if wrong := [name for name, value in content.items() if not _CHECKS[name](value)]:
-        raise ArgumentError(f"{place}: {wrong[0]} cannot be {content[wrong[0]]!r}")
-    return row
 
 
 def _is_whole(value: Any) -> bool:
@@ -264,14 +241,15 @@ def _are_whole(value: Any) -> bool:
     return isinstance(value, list) and len(value) > 0 and all(map(_is_whole, value))
 
 
-_CHECKS: Final = {
-    "key": lambda value: isinstance(value, str) and value != "",
+_CHECKS: Final[Mapping[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(("key", "corruption", "edition"), lambda value: isinstance(value, str) and value != ""),
+    **dict.fromkeys(("label", "visit", "domain"), lambda value: type(value) is int),
+    **dict.fromkeys(("reset", "flip"), lambda value: isinstance(value, bool)),
+    "severity": lambda value: type(value) in (int, float),
     "n1": _is_corruption,
     "s1": _is_severity,
     "n2": _is_corruption,
     "s2": _is_severity,
-    "flip": lambda value: isinstance(value, bool),
     "box": lambda value: _are_whole(value) and len(value) == 4,
-    "label": lambda value: type(value) is int,
     "seed": _are_whole,
 }

@@ -28,7 +28,7 @@ PLAIN = ("--preprocessing", "mean=0", "--preprocessing", "std=1")
 
 def test_ten_crops_are_the_corners_the_centre_and_their_mirror_images():
     image = np.random.default_rng(0).integers(0, 256, (20, 31, 3), np.uint8)
-    found = ensemble.CropSizes(16, 16, 20).crop_ten(image)
+    found = ensemble.CropSizes(16, 16, 20).crop(image, ten=True)
     assert found.shape == (10, 16, 16, 3)
     for half, seen in ((found[:5], image), (found[5:], image[:, ::-1])):
         # The centre of 31 - 16 = 15 columns lies at 7.5, which Python rounds to 8.
@@ -40,9 +40,8 @@ def test_images_are_resized_by_their_shorter_side_first():
     shape = ensemble.geometry(224, 224)
     assert shape.shorter == 256 and ensemble.geometry(299, 299).shorter == 342
     wide = np.zeros((100, 300, 3), np.uint8)
-    assert shape.resize(wide).shape == (256, 768, 3)
-    assert shape.crop_centre(wide.transpose(1, 0, 2)).shape == (1, 224, 224, 3)
-    assert ensemble.geometry(32, 32, 32).crop_ten(wide).shape == (10, 32, 32, 3)
+    assert shape.crop(wide.transpose(1, 0, 2)).shape == (1, 224, 224, 3)
+    assert ensemble.geometry(32, 32, 32).crop(wide, ten=True).shape == (10, 32, 32, 3)
 
 
 # --- decisions -----------------------------------------------------------------------------------
