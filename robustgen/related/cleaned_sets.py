@@ -209,7 +209,12 @@ def plan_cleaning(choices: CleaningChoices) -> Plan:
     source: Items[Any] = images if dataset else ImageFolder(root.location, SourceOptions(classes=False))
     keys = select_keys(source, choices)
     variants = dataset.variants if dataset else (Variant(name, 0, ""),)
-    writer = _open_writer(dataset, source, keys, choices.quality)
+    # Other images are written like those that exist.
+    writer: Writer = TreeWriter(OriginalEncoder(choices.quality))
+    if dataset:
+        content = SetContent(benchmark=dataset.benchmark, variants=variants, keys=keys, source=source)
+        chosen = EncoderChoices(quality=choices.quality, grey=dataset.grey)
+        writer = open_writer(dataset.format, content, chosen)
     # The sizes of files show changes; rows of arrays do not.
     digest = None if dataset is None or isinstance(dataset, TreeSet) else manifest.get("digest")
     recipe: Recipe[Any] = VariantsRecipe(cleaning, digest) if dataset else ImageRecipe(cleaning, digest)
@@ -251,13 +256,3 @@ def _is_c_set(images: _SetImages, root: Store, manifest: dict[str, Any], name: s
     return not isinstance(written, TreeSet) or all(
         variant.folder == own for variant, own in written.places.items()
     )
-
-
-def _open_writer(
-    dataset: WrittenSet | None, source: Items[Any], keys: tuple[str, ...], quality: int
-) -> Writer:
-    """Return a writer for the layout of the set, or for other images like those that exist."""
-    if dataset is None:
-        return TreeWriter(OriginalEncoder(quality))
-    content = SetContent(benchmark=dataset.benchmark, variants=dataset.variants, keys=keys, source=source)
-    return open_writer(dataset.format, content, EncoderChoices(quality=quality, grey=dataset.grey))

@@ -75,11 +75,6 @@ class AugMixRecipe(Recipe[Rgb]):
         }
 
 
-def copy_variants(count: int) -> tuple[Variant, ...]:
-    """Return one variant for each copy, counted from 1."""
-    return tuple(Variant("augmix", copy, f"augmix/{copy}") for copy in range(1, count + 1))
-
-
 def plan_copies(choices: AugMixChoices) -> Plan:
     """Return the plan of an augmented training set.
 
@@ -93,7 +88,8 @@ def plan_copies(choices: AugMixChoices) -> Plan:
     _check_training(source)
     parameters = AugMix(choices.severity, choices.width, choices.depth, choices.alpha, choices.operations)
     recipe = AugMixRecipe(parameters, choices.edition, choices.seed)
-    keys, variants = select_keys(source, choices), copy_variants(choices.copies)
+    keys, copies = select_keys(source, choices), range(1, choices.copies + 1)
+    variants = tuple(Variant("augmix", copy, f"augmix/{copy}") for copy in copies)
     writer = TreeWriter(JpegEncoder(choices.quality))
     plan = assemble_plan(recipe, source, keys, variants, writer, store, choices, citation=CITATION)
     columns = describe_columns(choices, source)

@@ -41,12 +41,12 @@ def make_icons(choices: IconChoices, running: Running) -> PlannedSet | None:
 
 
 def _show_styles(plan: "IconPlan") -> None:
-    made = Counter(plan.style_of().values())
-    duplicates = Counter(plan.style(key) for key in plan.duplicates())
+    from robustgen.related.icons.choosing import style_in
+
+    made, duplicates = (Counter(map(style_in, keys)) for keys in (plan.keys, plan.source.sifted.duplicates))
     for style in plan.styles:
-        package = (
-            f"{style.package} {style.version or ''}".strip() if style.package else format_path(style.root)
-        )
+        named = f"{style.package} {style.version or ''}".strip()
+        package = named if style.package else format_path(style.root)
         parts = [
             format_count(made[style.name], "icon"),
             format_count(duplicates[style.name], "duplicate"),
@@ -56,12 +56,14 @@ def _show_styles(plan: "IconPlan") -> None:
 
 
 def _show_classes(plan: "IconPlan") -> None:
+    from robustgen.related.icons.choosing import count_icons
     from robustgen.sets.dataset.estimate import estimate
 
+    table = count_icons(plan.keys)
     names = [style.name for style in plan.styles]
-    width = max(map(len, plan.counts()))
+    width = max(map(len, table))
     echo("  ".join([" " * width, *names]))
-    for name, counts in plan.counts().items():
+    for name, counts in table.items():
         columns = [f"{counts.get(style, 0):{len(style)}}" for style in names]
         echo("  ".join([f"{name:{width}}", *columns]))
     cost = estimate(plan)

@@ -15,13 +15,6 @@ from robustgen.settings.yaml_files import read_yaml
 
 Classes = Mapping[str, tuple[str, ...]]
 
-PARTS = ("test", "train")
-
-
-def name_icon(name: str, style: str, emoji: str) -> str:
-    """Return the key of one icon, ``<class>/<style>_<code points>.png``."""
-    return f"{name}/{style}_{emoji}.png"
-
 
 def style_in(key: str) -> str:
     """Return the style of the icon `key`."""
@@ -157,7 +150,7 @@ def _sort(emoji: Iterable[str]) -> tuple[str, ...]:
 
 def _pictures(members: Classes, styles: Sequence[Style]) -> dict[str, tuple[str, Path]]:
     return {
-        name_icon(name, style.name, each): (style.name, style.files[each])
+        f"{name}/{style.name}_{each}.png": (style.name, style.files[each])
         for name, emoji in members.items()
         for style in styles
         for each in emoji
@@ -214,33 +207,31 @@ def drop_duplicates(keys: Iterable[str], pixels_of: Callable[[str], bytes]) -> S
 # --- splits --------------------------------------------------------------------------------------
 
 
-def split_files(style_of: Mapping[str, str]) -> dict[str, bytes]:
+def split_files(keys: Iterable[str]) -> dict[str, bytes]:
     """Return the lists of the splits, each of which holds out one style.
 
     Parameters
     ----------
-    style_of : mapping
-        Key to its style.
+    keys : iterable of str
+        Keys of the icons.
 
     Returns
     -------
     dict
         Name to content: ``hold_out_<style>_train.txt`` and ``hold_out_<style>_test.txt``, one key a line.
     """
-    lists: dict[str, list[str]] = {}
-    styles = sorted(set(style_of.values()))
-    for held_out in styles:
-        for part in PARTS:
-            keys = [key for key, style in sorted(style_of.items()) if (style == held_out) == (part == "test")]
-            lists[f"hold_out_{held_out}_{part}.txt"] = keys
-    return {name: "".join(f"{key}\n" for key in keys).encode() for name, keys in lists.items()}
+    ordered, lists = sorted(keys), dict[str, bytes]()
+    for held_out in sorted({*map(style_in, ordered)}):
+        for part in ("test", "train"):
+            own = [key for key in ordered if (style_in(key) == held_out) == (part == "test")]
+            lists[f"hold_out_{held_out}_{part}.txt"] = "".join(f"{key}\n" for key in own).encode()
+    return lists
 
 
-def count_icons(keys: Iterable[str], style_of: Mapping[str, str]) -> dict[str, dict[str, int]]:
+def count_icons(keys: Iterable[str]) -> dict[str, dict[str, int]]:
     """Return the number of `keys` by class and style."""
-    counts: dict[str, dict[str, int]] = {}
-    none_yet = dict.fromkeys(sorted(set(style_of.values())), 0)
-    for key in sorted(keys):
-        of_class = counts.setdefault(key.partition("/")[0], none_yet.copy())
-        of_class[style_of[key]] += 1
+    ordered, counts = sorted(keys), dict[str, dict[str, int]]()
+    none_yet = dict.fromkeys(sorted({*map(style_in, ordered)}), 0)
+    for key in ordered:
+        counts.setdefault(key.partition("/")[0], none_yet.copy())[style_in(key)] += 1
     return counts

@@ -12,13 +12,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, features
 
-from robustgen.errors import (
-    ConfigError,
-    ImageError,
-    OutputError,
-    SourceError,
-    UnknownNameError,
-)
+from robustgen.errors import ConfigError, ImageError, OutputError, SourceError, UnknownNameError
 from robustgen.files.storage import Store, open_store
 from robustgen.files.storage.host import read_regular
 from robustgen.pixels.benchmarks.kinds import Variant
@@ -146,10 +140,6 @@ class EmojiPackages(Source):
         except KeyError:
             raise ImageError("no such icon", key) from None
 
-    def style(self, key: str) -> str:
-        """Return the style of one icon."""
-        return self._picture(key)[0]
-
     @cached_property
     def classes(self) -> tuple[str, ...]:
         """Return the names of the classes that have icons."""
@@ -200,7 +190,7 @@ class IconTree(TreeWriter):
 
     def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the split files."""
-        return split_files({key: style_in(key) for key in listing.keys})
+        return split_files(listing.keys)
 
 
 # --- the plan ------------------------------------------------------------------------------------
@@ -220,32 +210,16 @@ class IconPlan(Plan):
     styles: tuple[Style, ...] = field(kw_only=True)
     choice: Choice = field(kw_only=True)
 
-    def style_of(self) -> dict[str, str]:
-        """Return the style of each created icon by key."""
-        return {key: self.style(key) for key in self.keys}
-
-    def duplicates(self) -> dict[str, str]:
-        """Return for each unused picture the key of the icon that it repeats."""
-        return dict(self.source.sifted.duplicates)
-
-    def style(self, key: str) -> str:
-        """Return the style of one picture, used or not."""
-        return self.source.style(key)
-
-    def counts(self) -> dict[str, dict[str, int]]:
-        """Return the number of icons by class and style."""
-        return count_icons(self.keys, self.style_of())
-
     def manifest(self) -> dict[str, Any]:
         """Return the content of `dataset.json` besides settings and counts."""
         manifest = super().manifest()
         # A run with another source, or only another licence, writes the description again.
         manifest["source"] |= {"styles": {style.name: style.describe() for style in self.styles}}
         return manifest | {
-            "icons": self.counts(),
+            "icons": count_icons(self.keys),
             "lacking": {style: list(emoji) for style, emoji in self.choice.lacking.items()},
             "left_out": {name: list(emoji) for name, emoji in self.choice.left_out.items()},
-            "duplicates": self.duplicates(),
+            "duplicates": dict(self.source.sifted.duplicates),
         }
 
 
@@ -265,7 +239,7 @@ def plan_icons(choices: IconChoices) -> IconPlan:
     store = open_store(choices.output)
     _check_styles(styles, choice, store)
     source = EmojiPackages(styles, choice, parse_colour(choices.background), choices.size)
-    left = {source.style(key) for key in (*source.sifted.keys, *source.sifted.unreadable)}
+    left = {*map(style_in, (*source.sifted.keys, *source.sifted.unreadable))}
     for style in styles:
         if style.name not in left:
             raise SourceError(f"--style {style.name}: all of its icons are those of another style")

@@ -7,7 +7,7 @@ to the file of measurements, which they write after each unit. The run that ends
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -231,6 +231,7 @@ class _Table:
         save(self.output, replace(self.wanted, measured=self.read()).to_bytes(), f"--output {self.output}")
 
 
+@dataclass
 class _MeasuringRun:
     """Runs a model on the images of one unit after another.
 
@@ -240,62 +241,57 @@ class _MeasuringRun:
         Source image to reason; failed images are not counted.
     """
 
-    def __init__(
-        self,
-        source: Items[Any],
-        labels: Mapping[str, int],
-        classifier: Classifier,
-        seed: int,
-        batch: int,
-        workers: int,
-    ) -> None:
-        self._source, self._labels, self._classifier = source, labels, classifier
-        self._seed, self._batch, self._workers = seed, batch, workers
-        self.failures: dict[str, str] = {}
+    source: Items[Any]
+    labels: Mapping[str, int]
+    classifier: Classifier
+    seed: int
+    batch: int
+    workers: int
+    failures: dict[str, str] = field(default_factory=dict)
 
     def try_out(self, count: int | None) -> None:
         """Run the model on the first usable image, to check now that they match."""
-        self._source.make_ready()
-        for key in self._labels:
+        self.source.make_ready()
+        for key in self.labels:
             shown = self._job(key, (StreamCell("", 0, "", 0),)).run(Reporter())
             if shown.pixels is not None:
                 break
             self.failures[key] = shown.reason
         else:
             reason = f"{key!r}: {self.failures[key]}"
-            raise SourceError(f"{self._source.location}: none of the images can be made ({reason})")
-        warn_of_few_greys(self._source.read(key)[0])
-        classes = self._classifier.count_classes(shown.pixels[0], self._source.location, count)
-        if max(self._labels.values()) >= classes:
-            name = self._classifier.model.name
-            raise SourceError(f"{self._source.location}: has more classes than the {classes} of {name}")
+            raise SourceError(f"{self.source.location}: none of the images can be made ({reason})")
+        warn_of_few_greys(self.source.read(key)[0])
+        classes = self.classifier.count_classes(shown.pixels[0], self.source.location, count)
+        if max(self.labels.values()) >= classes:
+            name = self.classifier.model.name
+            raise SourceError(f"{self.source.location}: has more classes than the {classes} of {name}")
 
     def _job(self, key: str, cells: tuple[StreamCell, ...]) -> ImageJob:
-        return ImageJob(self._source, key, cells, self._seed, self._classifier.preprocessing)
+        return ImageJob(self.source, key, cells, self.seed, self.classifier.preprocessing)
 
     def measure(self, cells: tuple[StreamCell, ...], meter: Meter) -> list[float]:
         """Return the accuracies in % in the `cells` of a unit."""
-        hits, seen, keys = np.zeros(len(cells), np.int64), 0, [*self._labels]
-        size = _AHEAD * self._workers
+        hits, seen, keys = np.zeros(len(cells), np.int64), 0, [*self.labels]
+        size = _AHEAD * self.workers
         for start in range(0, len(keys), size):
             jobs = {key: self._job(key, cells) for key in keys[start : start + size]}
             # Observed group by group, so that workers that wait for the model do not count as silent.
             with Progress(meter, counts=False) as progress:
-                for shown in submit_jobs(jobs, lambda each: each.key, self._workers, progress):
+                for shown in submit_jobs(jobs, lambda each: each.key, self.workers, progress):
                     if shown.pixels is None:
                         self.failures[shown.key] = shown.reason
                     else:
-                        hits += self._predict(shown.pixels, shown.key) == self._labels[shown.key]
+                        hits += self._predict(shown.pixels, shown.key) == self.labels[shown.key]
                         seen += 1
                     meter.update(len(cells))
         if not seen:
-            raise SourceError(f"{self._source.location}: none of the images can be made")
+            raise SourceError(f"{self.source.location}: none of the images can be made")
         return [100 * int(each) / seen for each in hits]
 
     def _predict(self, pixels: Pixels, key: str) -> NDArray[np.int64]:
-        parts = [pixels[start : start + self._batch] for start in range(0, len(pixels), self._batch)]
-        logits = np.concatenate([self._classifier(part) for part in parts])
+        parts = [pixels[start : start + self.batch] for start in range(0, len(pixels), self.batch)]
+        logits = np.concatenate([self.classifier(part) for part in parts])
         if not is_finite(logits).all():
-            raise ArgumentError(f"{self._classifier.model.name}: returns NaN or infinity for {key!r}")
+            raise ArgumentError(f"{self.classifier.model.name}: returns NaN or infinity for {key!r}")
         best: NDArray[np.int64] = logits.argmax(axis=1)
         return best

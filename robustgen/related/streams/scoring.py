@@ -29,15 +29,6 @@ MEAN: Final = "mean"
 _HEIGHT: Final = 2.4
 
 
-class _Line(NamedTuple):
-    """The parts of a line of a stream that scores need."""
-
-    key: str
-    corruption: str
-    visit: int
-    label: int
-
-
 class StreamError(NamedTuple):
     """Error of some images of a stream: a fraction, the ends of its 95 % interval, the number of lines."""
 
@@ -227,14 +218,15 @@ def score_stream(options: StreamScoring) -> StreamScores:
     )
 
 
-def _read_lines(stream: Path) -> Iterator[_Line]:
+def _read_lines(stream: Path) -> Iterator[tuple[str, str, int, int]]:
+    """Yield key, corruption, visit and label of each line."""
     if holds_ccc(stream):
         file = CccFile(stream)
         for row in map(file.__getitem__, range(len(file))):
-            yield _Line(row.key, " + ".join(sorted((row.n1, row.n2))), 1, row.label)
+            yield row.key, " + ".join(sorted((row.n1, row.n2))), 1, row.label
         return
     for line in read_rows(stream):
-        yield _Line(line.key, line.corruption, line.visit, line.label)
+        yield line.key, line.corruption, line.visit, line.label
 
 
 def _number(values: Sequence[Any], known: Sequence[Any]) -> NDArray[Any]:

@@ -51,30 +51,26 @@ class DomainPlayer:
         # For millions of rows: a few numbers each, which processes share.
         self._places, self._numbers = array("q"), array("q")
         self._visits, self._resets = array("q"), array("b")
-        self.variants: tuple[Variant, ...] = self._read(rows, name)
-
-    def _read(self, rows: Iterable[StreamRow], name: str) -> tuple[Variant, ...]:
-        """Store the rows, and return their variants."""
-        places = _list_places(self._base, self._keys)
+        places = _list_places(base, keys)
         variants: dict[tuple[str, float], tuple[int, Variant]] = {}
         for number, row in enumerate(rows, 1):
             if row.key not in places:
                 raise ArgumentError(f"{name}, line {number}: the data set has no image {row.key!r}")
             # The edition without the size, as in imagenet@384.
-            own = self._corrupter.recipe.edition.partition("@")[0]
+            own = corrupter.recipe.edition.partition("@")[0]
             if row.edition not in ("", own):
                 raise ArgumentError(f"{name}: was drawn for the edition {row.edition!r}, not for {own!r}")
             what = row.corruption, row.severity
             if what not in variants:
                 try:
-                    variants[what] = len(variants), find_variant(self._corrupter.recipe, *what)
+                    variants[what] = len(variants), find_variant(corrupter.recipe, *what)
                 except ValueError as error:
                     raise ArgumentError(f"{name}, line {number}: {error}") from error
             self._places.append(places[row.key])
             self._numbers.append(variants[what][0])
             self._visits.append(row.visit)
             self._resets.append(row.reset)
-        return tuple(variant for _, variant in variants.values())
+        self.variants: tuple[Variant, ...] = tuple(variant for _, variant in variants.values())
 
     def variant(self, index: int) -> Variant:
         """Return corruption and severity."""
@@ -313,26 +309,17 @@ class StreamDataset:
     ) -> None:
         self.base: MapStyle = base
         self.key: Callable[[int], str] = resolve_keys(base, key)
-        self._player = self._open(stream, edition, seed, jpeg, transform)
-        self.variants: tuple[Variant, ...] = self._player.variants
-
-    def _open(
-        self,
-        stream: Location | Iterable[StreamRow],
-        edition: str,
-        seed: int,
-        jpeg: Quality,
-        transform: Callable[[Any], Any] | None,
-    ) -> Player:
         path = Path(stream) if isinstance(stream, str | PathLike) else None
         if path and holds_ccc(path):
             if get_edition(edition).name != "imagenet" or seed:
                 raise ArgumentError(f"{stream}: a CCC stream has edition 'imagenet', and its own seeds")
             quality = resolve_quality(jpeg, edition)
-            return CccPlayer(self.base, CccFile(path), self.key, quality, transform)
-        rows: Any = read_rows(path) if path else stream
-        corrupter = open_corrupter(edition, seed, jpeg, transform)
-        return DomainPlayer(self.base, rows, str(path or "stream"), self.key, corrupter)
+            self._player: Player = CccPlayer(base, CccFile(path), self.key, quality, transform)
+        else:
+            rows: Any = read_rows(path) if path else stream
+            corrupter = open_corrupter(edition, seed, jpeg, transform)
+            self._player = DomainPlayer(base, rows, str(path or "stream"), self.key, corrupter)
+        self.variants: tuple[Variant, ...] = self._player.variants
 
     def variant(self, index: int) -> Variant | StreamCell:
         """Return corruption and severity of an item; for CCC both corruptions with their severities."""
