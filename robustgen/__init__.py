@@ -36,26 +36,7 @@ if TYPE_CHECKING:
     __all__ += ["load_accuracy_table"]
 else:  # `robustgen --help` need not import OpenCV and numba; and every misspelled name would have a type
     __all__ += list_public("robustgen")
-    __getattr__ = load_lazily(
-        "robustgen",
-        {
-            "robustgen.api": "CorruptObservation augmix corrupt corrupt_clip perturb prepare",
-            "robustgen.commands": "Scores evaluate make_c make_p preview score verify",
-            "robustgen.lab.evaluation.predictions": "EvaluateResult write_predictions",
-            "robustgen.lab.inspection.verify_contents": "Findings",
-            "robustgen.pixels.benchmarks.corruptions": "CORRUPTIONS FAMILIES",
-            "robustgen.pixels.benchmarks.corruptions.laion_c": "published_preparation",
-            "robustgen.pixels.benchmarks.editions": "EDITIONS",
-            "robustgen.pixels.benchmarks.kinds": "IMAGENET_C IMAGENET_P",
-            "robustgen.pixels.benchmarks.perturbations": "PERTURBATIONS",
-            "robustgen.pixels.imaging.cleaning": "clahe",
-            "robustgen.pixels.imaging.three_d_cc_effects": "depth_from_midas prepare_depth",
-            "robustgen.pixels.imaging.video": "read_sequence",
-            "robustgen.sets.dataset.opening": "open_set",
-            "robustgen.sets.dataset.recipes": "item_rng",
-            "robustgen.sets.dataset.run": "RunResult",
-        },
-    )
+    __getattr__ = load_lazily(__name__, __file__, __all__)
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,10 @@
 """Wings: parts of the package, and installed packages, that the rest of it knows by their rows alone."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import Enum
+from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -136,31 +138,39 @@ def list_public(module: str) -> dict[str, str]:
     return {name: row for wing in OWN for name, row in WINGS[wing].public.get(module, {}).items()}
 
 
-def load_lazily(module: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+def load_lazily(module: str, file: str, public: Collection[str]) -> Callable[[str], Any]:
     """Return the ``__getattr__`` of a public `module`, whose names load on first use.
 
     Parameters
     ----------
-    module : str
-    places : mapping of str to str
-        Modules to the names that each defines, with spaces between them; none for the module itself.
+    module, file : str
+        Name and path of the module. The block for type checkers there says where each name is from.
+    public : collection of str
+        Its names; those that the block has besides are of wings that are not there.
     """
-    rows = {
-        name: f"{place}:{name}" if names else place
-        for place, names in places.items()
-        for name in names.split() or [place.rpartition(".")[2]]
-    }
-    rows |= list_public(module)
+
+    @cache
+    def list_rows() -> dict[str, str]:
+        import ast
+
+        blocks = [node for node in ast.parse(Path(file).read_bytes()).body if isinstance(node, ast.If)]
+        return {
+            each.name: f"{node.module}{'.' if node.module == module else ':'}{each.name}"
+            for node in blocks[0].body
+            if isinstance(node, ast.ImportFrom)
+            for each in node.names
+            if each.name in public
+        }
 
     def load(name: str) -> Any:
-        if name not in rows:
+        if name not in public or name not in list_rows():
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         from robustgen.errors import WriteError
         from robustgen.files.storage.host import check_unpacked, explain_refusal
 
         check_unpacked()
         try:
-            return load_row(rows[name])
+            return load_row(list_rows()[name])
         except RuntimeError as error:
             # Modules that start threads cannot be imported while Python ends.
             if not (reason := explain_refusal(error)):

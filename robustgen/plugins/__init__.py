@@ -56,43 +56,7 @@ __all__ = [
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # else every misspelled name would have a type
-    __getattr__ = load_lazily(
-        "robustgen.plugins",
-        {
-            "robustgen.cli.app": "command echo",
-            "robustgen.cli.execution": "PlannedSet",
-            "robustgen.cli.flags": "takes",
-            "robustgen.files.storage": "open_store",
-            "robustgen.files.wings": "CommandRow Section SetRow Wing",
-            "robustgen.pixels.benchmarks.ingredients": "Ingredient IngredientSpec OpenedIngredient",
-            "robustgen.pixels.benchmarks.kinds": "Variant",
-            "robustgen.pixels.benchmarks.registry": "Family corruption",
-            "robustgen.pixels.imaging.arrays": "Rgb",
-            "robustgen.pixels.imaging.decode": "as_rgb decode_to_pillow",
-            "robustgen.pixels.imaging.geometry": "PreparationStep",
-            "robustgen.pixels.imaging.laion_c_effects": "TileBank",
-            "robustgen.pixels.imaging.rng": "Rng integers",
-            "robustgen.plugins.conformance": "",
-            "robustgen.sets.dataset.plan": "Plan assemble_plan",
-            "robustgen.sets.dataset.recipes": "Recipe item_rng",
-            "robustgen.sets.dataset.selection": "open_chosen_source select_keys",
-            "robustgen.sets.executors.base": "Executor Job Launcher Result WorkersLostError run_job",
-            "robustgen.sets.executors.progress": "Reporter",
-            "robustgen.sets.formats": "Format",
-            "robustgen.sets.formats.base": "Encoded Encoder EncoderChoices SetContent Writer WrittenSet",
-            "robustgen.sets.formats.encoders": "JpegEncoder LosslessEncoder OriginalEncoder",
-            "robustgen.sets.formats.trees": "TreeWriter",
-            "robustgen.sets.sources": "SourceKind",
-            "robustgen.sets.sources.arrays": "ArrayRows NumberedSource",
-            "robustgen.sets.sources.base": "Source SourceOptions",
-            "robustgen.sets.sources.files": "IndexedSource",
-            "robustgen.sets.sources.folder": "FileSource",
-            "robustgen.sets.sources.places": "Place",
-            "robustgen.settings.config": "Choices",
-            "robustgen.settings.fields": "Flag Group Options Part",
-            "robustgen.settings.running": "Running",
-        },
-    )
+    __getattr__ = load_lazily(__name__, __file__, __all__)
 
 
 def __dir__() -> list[str]:

@@ -24,16 +24,7 @@ if TYPE_CHECKING:
     __all__ += ["CccDataset", "StreamDataset"]
 else:
     __all__ += list_public("robustgen.torch")
-    __getattr__ = load_lazily(
-        "robustgen.torch",
-        {
-            "robustgen.torch.clip_dataset": "ClipDataset",
-            "robustgen.torch.consistency": "AugMixDataset jensen_shannon_loss stability_loss",
-            "robustgen.torch.datasets": "CorruptedDataset PerturbedDataset SourceDataset VariantsDataset",
-            "robustgen.torch.items": "SeededDataset",
-            "robustgen.torch.transform": "Corrupt UniformNoise",
-        },
-    )
+    __getattr__ = load_lazily(__name__, __file__, __all__)
 
 
 def __dir__() -> list[str]:

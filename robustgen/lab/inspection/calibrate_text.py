@@ -3,27 +3,21 @@
 from collections.abc import Sequence
 from typing import Any
 
-from robustgen.display.text import (
-    Cell,
-    Table,
-    as_csv,
-    escape,
-    format_count,
-    format_json,
-    format_tables,
-)
+from robustgen.display.text import Cell, Table, as_csv, escape, format_count, format_json, format_tables
 from robustgen.lab.inspection.matching import TOLERANCE, Match, Proposal
-from robustgen.lab.inspection.strengths import MeasuredStrengths, Strength
+from robustgen.lab.inspection.strengths import MeasuredStrengths
+from robustgen.pixels.benchmarks.kinds import Variant
 
 _RULE = "the 2018 draft's rule: about 0.9 at severity 1, for most corruptions about 0.5 at severity 5"
 
 
 def format_calibration(calibration: MeasuredStrengths, layout: str, width: int = 0) -> str:
     """Return `calibration` as ``table``, ``json`` or ``csv``; a table fits into `width`, 0 for any."""
-    strengths = [_strength(each) for each in calibration.strengths]
+    strengths = [
+        {**_name(each.variant), "ms_ssim": each.mean, "std": each.std} for each in calibration.strengths
+    ]
     if layout == "json":
-        names = {"set": "title", "images": "images", "failures": "failures"}
-        content = {key: getattr(calibration, name) for key, name in names.items()}
+        content = {"set": calibration.title, "images": calibration.images, "failures": calibration.failures}
         return format_json(content | {"strengths": strengths})
     if layout == "csv":
         return as_csv(strengths)
@@ -39,18 +33,12 @@ def format_calibration(calibration: MeasuredStrengths, layout: str, width: int =
     return f"{table}\n\n({_RULE})"
 
 
+def _name(variant: Variant) -> dict[str, Any]:
+    return {"corruption": variant.name, "severity": variant.level}
+
+
 def _cell(value: float | None) -> Cell:
     return Cell(value, form=".3f", factor=1)
-
-
-def _strength(strength: Strength) -> dict[str, Any]:
-    variant = strength.variant
-    return {
-        "corruption": variant.name,
-        "severity": variant.level,
-        "ms_ssim": strength.mean,
-        "std": strength.std,
-    }
 
 
 # --- a proposal ----------------------------------------------------------------------------------
@@ -58,7 +46,17 @@ def _strength(strength: Strength) -> dict[str, Any]:
 
 def format_proposal(proposal: Proposal, layout: str, width: int = 0) -> str:
     """Return `proposal` as ``table``, ``json`` or ``csv``; a table fits into `width`, 0 for any."""
-    matches = [_match(each) for each in proposal.matches]
+    matches = [
+        {
+            **_name(each.variant),
+            "target": each.target,
+            "reached": each.reached,
+            "within": each.gap.slack,
+            "closed": each.gap.closed,
+            "way": each.way,
+        }
+        for each in proposal.matches
+    ]
     if layout == "csv":
         return as_csv(matches)
     if layout == "json":
@@ -93,18 +91,6 @@ def _format_matches(matches: Sequence[Match], width: int = 0) -> str:
         for each in matches
     ]
     return format_tables([Table("", ["", "how", "target", "reached", "within"], rows, names=2)], width=width)
-
-
-def _match(match: Match) -> dict[str, Any]:
-    return {
-        "corruption": match.variant.name,
-        "severity": match.variant.level,
-        "target": match.target,
-        "reached": match.reached,
-        "within": match.gap.slack,
-        "closed": match.gap.closed,
-        "way": match.way,
-    }
 
 
 def write_config(proposal: Proposal) -> bytes:

@@ -3,7 +3,7 @@
 import base64
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
@@ -307,7 +307,7 @@ def _list_sequences(previewed: Previewed, frames: int, cell: int) -> tuple[list[
         SheetRow(
             format_name(variant.folder),
             pictures,
-            () if names == heads else names,
+            names if names != heads else (),
             previewed.category(variant),
         )
         for variant, (names, pictures) in zip(variants, strips, strict=True)
@@ -410,26 +410,6 @@ _LOSSLESS_PIXELS: Final = 96 * 96
 _NOT_SHOWN: Final = ("engine", "library")
 
 
-@dataclass(frozen=True)
-class ShownVariant:
-    """One corruption of the image at one severity.
-
-    Attributes
-    ----------
-    variant : Variant
-    picture : uint8 ndarray of shape (H, W, 3)
-        Reduced to at most the size for a page.
-    ms_ssim : float
-        Similarity to the clean image, at full size.
-    constants : dict
-    """
-
-    variant: Variant
-    picture: Rgb
-    ms_ssim: float
-    constants: Mapping[str, Any]
-
-
 def write_explorer(previewed: Previewed, path: Path) -> int:
     """Write the page about `previewed`, and return its size in bytes.
 
@@ -440,14 +420,19 @@ def write_explorer(previewed: Previewed, path: Path) -> int:
     ImageError
         A corruption of the image failed.
     """
-    variants = [*_make_variants(previewed)]
+    reference = Reference(previewed.clean)
+    shown = [_show(previewed, variant, reference) for variant in _follow(previewed)]
     clean = _shrink(previewed.clean, _SIDES[0])
     for side in _SIDES:
-        pictures = {each.variant.folder: _encode(each.picture, side) for each in variants}
-        data = {
-            "clean": _encode(clean, side),
-            "corruptions": [*_group(previewed, variants, pictures)],
-        }
+        corruptions = [
+            {
+                "name": format_name(name),
+                "category": category,
+                "variants": [entry | {"picture": _encode(picture, side)} for _, picture, entry in group],
+            }
+            for (name, category), group in groupby(shown, lambda each: each[0])
+        ]
+        data = {"clean": _encode(clean, side), "corruptions": corruptions}
         page = render_page(
             "explorer.html",
             data=data,
@@ -462,14 +447,17 @@ def write_explorer(previewed: Previewed, path: Path) -> int:
     raise OutputError(f"--output {path}: over {MOST_BYTES:,} bytes; name fewer --corruptions or --severities")
 
 
-def _make_variants(previewed: Previewed) -> Iterator[ShownVariant]:
-    reference = Reference(previewed.clean)
+def _show(
+    previewed: Previewed, variant: Variant, reference: Reference
+) -> tuple[tuple[str, str], Rgb, dict[str, Any]]:
+    """Return corruption and category, the picture at most as large as a page shows it, and its entry."""
+    made = previewed.make(variant)
     recipe = cast("BenchmarkRecipe[Any]", previewed.recipe)
-    for variant in _follow(previewed):
-        made = previewed.make(variant)
-        constants = asdict(recipe.bind(variant).parameters_for(previewed.image))
-        shown = {name: value for name, value in constants.items() if name not in _NOT_SHOWN}
-        yield ShownVariant(variant, _shrink(made, _SIDES[0]), reference.similarity(made).ms_ssim, shown)
+    constants = asdict(recipe.bind(variant).parameters_for(previewed.image))
+    shown = {name: format_constant(value) for name, value in constants.items() if name not in _NOT_SHOWN}
+    ms_ssim = round(reference.similarity(made).ms_ssim, 4)
+    entry = {"severity": variant.level, "ms_ssim": ms_ssim, "constants": shown}
+    return (variant.name, previewed.category(variant)), _shrink(made, _SIDES[0]), entry
 
 
 def _shrink(picture: Rgb, side: int) -> Rgb:
@@ -485,23 +473,3 @@ def _encode(picture: Rgb, side: int) -> str:
     data = encode_picture(small, ".png") if lossless else encode_jpeg(small, _QUALITY, optimise=True)
     extension = "png" if lossless else "jpeg"
     return f"data:image/{extension};base64,{base64.b64encode(data).decode('ascii')}"
-
-
-def _group(
-    previewed: Previewed, variants: list[ShownVariant], pictures: Mapping[str, str]
-) -> Iterator[dict[str, Any]]:
-    for name, group in groupby(variants, lambda each: each.variant.name):
-        own = [*group]
-        yield {
-            "name": format_name(name),
-            "category": previewed.category(own[0].variant),
-            "variants": [
-                {
-                    "severity": each.variant.level,
-                    "ms_ssim": round(each.ms_ssim, 4),
-                    "constants": {key: format_constant(value) for key, value in each.constants.items()},
-                    "picture": pictures[each.variant.folder],
-                }
-                for each in own
-            ],
-        }

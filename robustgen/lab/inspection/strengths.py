@@ -15,7 +15,6 @@ import numpy as np
 from robustgen.display import progress
 from robustgen.errors import DecodingWarning, ImageError, MissingDependencyError, SourceError, name_error
 from robustgen.files.storage import prefetch
-from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
 from robustgen.pixels.benchmarks.kinds import IMAGE, Variant, require
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Loss, as_rgb, find_loss
@@ -35,13 +34,11 @@ class Strength:
     Attributes
     ----------
     variant : Variant
-    category : {"noise", "blur", "weather", "digital"}
     mean, std : float
         MS-SSIM over the images.
     """
 
     variant: Variant
-    category: str
     mean: float
     std: float
 
@@ -94,12 +91,9 @@ def measure_strengths(config: Config, sample: int = 20) -> MeasuredStrengths:
     check_any(values, making, failures)
     warn_of_losses(losses)
     pairs = zip(making.variants, np.array(values).T, strict=True)
-    strengths = [
-        Strength(variant, ALL_CORRUPTIONS[variant.name].category, float(each.mean()), float(each.std()))
-        for variant, each in pairs
-    ]
+    strengths = tuple(Strength(variant, float(each.mean()), float(each.std())) for variant, each in pairs)
     title = f"{config.name_dataset()}, edition {config.edition}"
-    return MeasuredStrengths(title, len(values), tuple(strengths), failures)
+    return MeasuredStrengths(title, len(values), strengths, failures)
 
 
 def read_pixels(

@@ -118,9 +118,9 @@ def read_text(path: Path) -> str:
     try:
         return read_regular(path).decode("utf-8-sig")
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8") from error
+        raise ConfigError(f"{path}: is not UTF-8") from error
 
 
 def _words_of_keras(text: str) -> dict[str, str]:

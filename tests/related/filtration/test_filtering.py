@@ -722,7 +722,7 @@ def test_candidates_and_classes_that_are_none(model, classes, tmp_path, image, o
         (("--classes", "CLASSES", "--resize", "15"), "--resize: 15 pixels are fewer than the 16 of a crop"),
         (("--classes", "CLASSES", "--input-size", "20"), "takes images of 16 x 16 pixels, these are 20 x 20"),
         (("--classes", "CLASSES", "--preprocessing", "layout=NHWC"), "takes NCHW"),
-        (("--classes", "CLASSES", "--names", "missing.txt"), "missing.txt cannot be read"),
+        (("--classes", "CLASSES", "--names", "missing.txt"), "missing.txt: cannot be read"),
         (("--classes", "missing.txt"), "--classes: missing.txt cannot be read"),
         (("--device", "TPU"), "ONNX Runtime has no TPU"),
         (("--classes", "DEEP"), "is not a list of class folders"),

@@ -59,7 +59,10 @@ def compare_sets(options: Comparing) -> Comparison:
     for name in options.margin.keys() - METRIC_NAMES:
         raise ConfigError(f"--margin: {UnknownNameError('metric', name, METRIC_NAMES)}")
     first, second = Side(open_set(options.a)), Side(open_set(options.b))
-    kind = _check_kind(first, second)
+    kind = first.written.kind
+    if first.written.benchmark.content != second.written.benchmark.content:
+        contents = f"{first.root} contains {first.noun}s, {second.root} {second.noun}s"
+        raise SourceError(f"{contents}: they cannot be compared")
     folders, only = _find_shared_variants(first, second, options)
     notes: list[str] = []
     sides = Sides(first, second, _find_clean_sides(first, second, options.clean, kind, notes))
@@ -83,18 +86,10 @@ def compare_sets(options: Comparing) -> Comparison:
     operations = _judge_variants(results, judge)
     if options.sample is not None and len(plan) < options.sample:
         notes.append(f"only {format_count(len(plan), first.noun)} to compare")
-    if any(
-        len(variant.pairs) < FEWEST_EQUIVALENT and variant.verdict == "too few images" for variant in results
-    ):
-        fewest = f"{FEWEST_EQUIVALENT} {first.noun}s"
-        notes.append(f"equivalence needs at least {fewest} that are in both sets")
+    doubtful = [len(each.pairs) for each in results if each.verdict == "too few images"]
+    if min(doubtful, default=FEWEST_EQUIVALENT) < FEWEST_EQUIVALENT:
+        notes.append(f"equivalence needs at least {FEWEST_EQUIVALENT} {first.noun}s that are in both sets")
     return Comparison(first, second, kind, operations, only, tuple(notes), options)
-
-
-def _check_kind(a: Side, b: Side) -> Kind:
-    if a.written.benchmark.content != b.written.benchmark.content:
-        raise SourceError(f"{a.root} contains {a.noun}s, {b.root} {b.noun}s: they cannot be compared")
-    return a.written.kind
 
 
 def _find_shared_variants(
@@ -257,10 +252,8 @@ def _judge_variants(variants: list[VariantResult], judge: _Judge) -> tuple[Opera
     """Return the variants by operation, with the p-values of all their effects corrected together."""
     groups = [tuple(group) for _, group in groupby(variants, key=lambda each: each.variant.name)]
     pooled = [judge.pool(group) for group in groups]
-    every = [each for variant in variants for each in variant.effects] + [
-        each for effects in pooled for each in effects
-    ]
-    judged = iter(correct_effects(every))
+    every = [*(variant.effects for variant in variants), *pooled]
+    judged = iter(correct_effects([each for effects in every for each in effects]))
 
     def take_judged(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
         return tuple(next(judged) for _ in effects)

@@ -295,8 +295,13 @@ class Sides:
             alike = _compare((a, b), originals, equal)
         except RobustgenError as error:
             return Problem("clean", folder, key, str(error))
-        values, offset, spread = _measure_pair((a, b), alike, sizes)
-        return Pair(key, values, offset, spread, equal, cut)
+        # Frames are stacked vertically, because OpenCV does not support four axes.
+        flat_a, flat_b = (each.reshape(-1, *each.shape[-2:]) for each in (a, b))
+        levels = [float(np.mean(cv2.mean(each)[:3])) for each in (flat_a, flat_b)]
+        values = [[level, *like, size] for level, like, size in zip(levels, alike, sizes, strict=True)]
+        offset = levels[1] - levels[0]
+        spread = float(np.sqrt(max(mean_square(flat_a, flat_b) - offset**2, 0)))
+        return Pair(key, np.array(values), offset, spread, equal, cut)
 
     def unlike_files(self, folder: str, key: str) -> bool:
         """Return whether one side has a video and the other a folder of frames."""
@@ -402,19 +407,6 @@ def _open_original(pixels: Pixels) -> _Original:
 
 def _average(found: Sequence[Similarity], moved: tuple[float, float] = (np.nan, np.nan)) -> _Likeness:
     return fmean(s.psnr for s in found), fmean(s.ssim for s in found), fmean(s.ms_ssim for s in found), *moved
-
-
-def _measure_pair(
-    pixels: tuple[Pixels, Pixels], alike: tuple[_Likeness, _Likeness], sizes: tuple[float, float]
-) -> tuple[NDArray[np.float64], float, float]:
-    """Return values, offset and spread of a `Pair`."""
-    # Frames are stacked vertically, because OpenCV does not support four axes.
-    a, b = (each.reshape(-1, *each.shape[-2:]) for each in pixels)
-    levels = [float(np.mean(cv2.mean(each)[:3])) for each in (a, b)]
-    values = np.array([[level, *like, size] for level, like, size in zip(levels, alike, sizes, strict=True)])
-    offset = levels[1] - levels[0]
-    square = mean_square(a, b)
-    return values, offset, float(np.sqrt(max(square - offset**2, 0)))
 
 
 def _size(pixels: Pixels) -> str:
