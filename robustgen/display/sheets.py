@@ -137,21 +137,13 @@ def encode_picture(picture: Rgb, suffix: str, quality: int = 90, more: Sequence[
     ArgumentError
         `suffix` is not in `PICTURE_SUFFIXES`, or the picture is too large for the format.
     """
+    fine: dict[str, object] = {"quality": quality, "subsampling": 0}
     options: dict[str, dict[str, object]] = {
         ".png": {"format": "PNG"},
-        ".jpg": {
-            "format": "JPEG",
-            "quality": quality,
-            "subsampling": 0,
-            "optimize": True,
-            "progressive": True,
-        },
+        ".jpg": {"format": "JPEG", **fine, "optimize": True, "progressive": True},
         ".webp": {"format": "WEBP", "quality": quality},
         ".pdf": {
-            "format": "PDF",
-            "quality": quality,
-            "subsampling": 0,
-            "resolution": _RESOLUTION,
+            **{"format": "PDF", **fine, "resolution": _RESOLUTION},
             "save_all": True,
             "append_images": [_put_on_slide(each) for each in more],
             # The same sheet gives the same bytes at any time.
@@ -261,10 +253,6 @@ class _Layout:
     def gap(self) -> int:
         return max(2, round(self.cell / 28))
 
-    @property
-    def margin(self) -> int:
-        return self.text
-
     @cached_property
     def labels(self) -> list[str]:
         return [replace_undrawable(row.label) for row in self.rows]
@@ -292,7 +280,7 @@ class _Layout:
     def left(self) -> int:
         """Return the position of the first picture."""
         labels = max(_width(label, self.text) for label in self.labels)
-        return self.margin + self.groups_width + (labels + self.text if labels else 0)
+        return self.text + self.groups_width + (labels + self.text if labels else 0)
 
     @property
     def groups_width(self) -> int:
@@ -301,7 +289,7 @@ class _Layout:
     @cached_property
     def boxes(self) -> list[_Box]:
         boxes: list[_Box] = []
-        top = self.margin + (self.line if self.heads else 0)
+        top = self.text + (self.line if self.heads else 0)
         numbers = iter(range(len(self.rows)))
         for group, members in groupby(self.rows, key=lambda row: row.group):
             start = top
@@ -332,9 +320,9 @@ class _Layout:
 
     @property
     def size(self) -> tuple[int, int]:
-        width = self.left + self.across * (self.column + self.gap) - self.gap + self.margin
+        width = self.left + self.across * (self.column + self.gap) - self.gap + self.text
         bottom = max(self.boxes[-1].bottom, self.groups[-1][2] if self.groups_width else 0)
-        return width, bottom + (self.line if self.note else 0) + self.margin
+        return width, bottom + (self.line if self.note else 0) + self.text
 
     def middle(self, column: int) -> int:
         return self.left + column * (self.column + self.gap) + self.column // 2
@@ -367,8 +355,8 @@ class _Layout:
             for i, caption in enumerate(captions):
                 yield self.middle(i), box.top + box.pictures + round(0.7 * self.text), caption, 0.5, INK
         width, height = self.size
-        note = _shorten(replace_undrawable(self.note), self.text, width - 2 * self.margin)
-        yield self.margin, height - self.margin // 2 - half, note, 0, SOFT
+        note = _shorten(replace_undrawable(self.note), self.text, width - 2 * self.text)
+        yield self.text, height - self.text // 2 - half, note, 0, SOFT
 
     def _write(self, canvas: Image.Image, x: int, y: int, text: str, place: float, colour: _Colour) -> None:
         if text:
@@ -378,7 +366,7 @@ class _Layout:
     def _draw_group(self, canvas: Image.Image, name: str, top: int, bottom: int) -> None:
         """Write `name` vertically along a line."""
         mask = _mask(name, self.text).transpose(Image.Transpose.ROTATE_90)
-        x = self.margin + self.line
+        x = self.text + self.line
         canvas.paste(SOFT, (x - self.text // 3 - mask.width, (top + bottom - mask.height) // 2), mask)
         ImageDraw.Draw(canvas).line([(x, top), (x, bottom - 1)], fill=RULE)
 
@@ -392,14 +380,8 @@ Protocol = Literal["kitty", "sixel"]
 
 _KITTY_TERMS = ("xterm-kitty", "xterm-ghostty")
 _SIXEL_TERMS = ("foot", "mlterm", "yaft", "contour", "xterm-sixel")
-_PROGRAMS: dict[str, Protocol] = {
-    "kitty": "kitty",
-    "ghostty": "kitty",
-    "WezTerm": "kitty",
-    "iTerm.app": "sixel",
-    "mintty": "sixel",
-    "contour": "sixel",
-}
+_KITTY_PROGRAMS = ("kitty", "ghostty", "WezTerm")
+_SIXEL_PROGRAMS = ("iTerm.app", "mintty", "contour")
 # Longer pieces violate kitty's protocol.
 _PIECE = 4096
 _COLOURS = 128
@@ -414,10 +396,11 @@ def detect_protocol(environment: Mapping[str, str]) -> Protocol | None:
     term, program = environment.get("TERM", ""), environment.get("TERM_PROGRAM", "")
     if term.startswith(("tmux", "screen", "dumb")) or environment.keys() & {"TMUX", "STY"}:
         return None
-    if program in _PROGRAMS:
-        return _PROGRAMS[program]
+    if program in _SIXEL_PROGRAMS:
+        return "sixel"
     # Another terminal, started from kitty, inherits its number but sets its own name.
-    if term in _KITTY_TERMS or ("KITTY_WINDOW_ID" in environment and not program):
+    is_kitty = term in _KITTY_TERMS or ("KITTY_WINDOW_ID" in environment and not program)
+    if is_kitty or program in _KITTY_PROGRAMS:
         return "kitty"
     return "sixel" if term.startswith(_SIXEL_TERMS) else None
 

@@ -15,6 +15,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -347,10 +348,13 @@ class Bench:
     ) -> list[tuple[Match, Gap]]:
         """Return all results along `trajectory`; the last one closes the gap, if any does."""
         tried = _try_places(lambda place: self._gap(variant, trajectory.at(place), target), trajectory.places)
-        return [
-            (_match(variant, trajectory.at(place), float(target.mean()), gap, trajectory.way), gap)
-            for place, gap in tried.items()
-        ]
+        published = select_numbers(ALL_CORRUPTIONS[variant.name].parameters(variant.level, PUBLISHED_SIZE))
+        found = list[tuple[Match, Gap]]()
+        for place, gap in tried.items():
+            constants = trajectory.at(place)
+            way = "as published" if constants == published else trajectory.way
+            found.append((Match(variant, constants, float(target.mean()), gap, way), gap))
+        return found
 
     def measure(self, variant: Variant, constants: Constants) -> Match:
         """Return the result of `constants`."""
@@ -363,11 +367,8 @@ class Bench:
         except (ArithmeticError, ValueError):  # The corruption cannot use them.
             return Gap(float("nan"), TOLERANCE)
         # Other sizes mean other draws: a difference within chance is no reason to change constants.
-        chance = (
-            misses.std(ddof=1) / np.sqrt(len(misses))
-            if len(misses) > 1 and ALL_CORRUPTIONS[variant.name].random
-            else 0
-        )
+        is_random = len(misses) > 1 and ALL_CORRUPTIONS[variant.name].random
+        chance = misses.std(ddof=1) / np.sqrt(len(misses)) if is_random else 0
         return Gap(float(misses.mean()), min(max(TOLERANCE, float(chance)), MOST_SLACK))
 
     def _values(
@@ -379,18 +380,12 @@ class Bench:
         """
         own = self.overrides.get(variant.name, {}).get(variant.level, {})
         kept = {name: value for name, value in own.items() if not isinstance(value, (int, float))}
-        recipe = CorruptionRecipe(
-            "imagenet", self.seed, None, {variant.name: {variant.level: kept | constants}}
-        )
+        overrides = {variant.name: {variant.level: kept | constants}}
+        recipe = CorruptionRecipe("imagenet", self.seed, None, overrides)
         pairs = zip(self.keys, references, strict=True)
         return np.array(
             [each.similarity(recipe.make(variant, key, each.image)).ms_ssim for key, each in pairs]
         )
-
-
-def _match(variant: Variant, constants: Constants, target: float, gap: Gap, way: str) -> Match:
-    published = select_numbers(ALL_CORRUPTIONS[variant.name].parameters(variant.level, PUBLISHED_SIZE))
-    return Match(variant, constants, target, gap, "as published" if constants == published else way)
 
 
 def propose_constants(config: Config, size: int, sample: int = 20) -> Proposal:
@@ -416,38 +411,34 @@ def propose_constants(config: Config, size: int, sample: int = 20) -> Proposal:
     making = open_calibration(config)
     if finer := [each.level for each in making.variants if each.level != int(each.level)]:
         raise ConfigError(f"--severities {finer[0]}: --for-size proposes constants only for whole severities")
-    bench, failures = _bench(making, config.seed, size, sample)
-    check_any(bench.keys, making, failures)
-    matches = _run_in_threads(bench.match, making.variants, config.jobs, "severity")
-    counts = len(bench.keys), bench.enlarged
-    return Proposal(config.name_dataset(), size, *counts, config.seed, tuple(matches), failures)
+    return _propose(making, config, size, sample, Bench.match)
 
 
 def remeasure_constants(
     config: Config, size: int, constants: Mapping[str, Mapping[str, Mapping[str, float]]], sample: int = 20
 ) -> Proposal:
     """Return the results of `constants` (corruption to severity to constants) at `size`."""
-    making = open_calibration(config)
-    bench, failures = _bench(making, config.seed, size, sample)
-    check_any(bench.keys, making, failures)
 
-    def measure(variant: Variant) -> Match:
+    def measure(bench: Bench, variant: Variant) -> Match:
         return bench.measure(variant, dict(constants[variant.name][str(variant.level)]))
 
-    matches = _run_in_threads(measure, making.variants, config.jobs, "severity")
-    counts = len(bench.keys), bench.enlarged
-    return Proposal(config.name_dataset(), size, *counts, config.seed, tuple(matches), failures)
+    return _propose(open_calibration(config), config, size, sample, measure)
 
 
-def _run_in_threads(
-    work: Callable[[Any], Any], items: Sequence[Any], jobs: int | None, unit: str
-) -> list[Any]:
-    """Return the results of `work` for all `items`, in order, with a progress bar on a terminal."""
-    pool = ThreadPoolExecutor(jobs or os.cpu_count() or 1)
+def _propose(
+    making: Making, config: Config, size: int, sample: int, match: Callable[[Bench, Variant], Match]
+) -> Proposal:
+    """Return the results of `match` for all variants, with a progress bar on a terminal."""
+    bench, failures = _bench(making, config.seed, size, sample)
+    check_any(bench.keys, making, failures)
+    pool = ThreadPoolExecutor(config.jobs or os.cpu_count() or 1)
     try:
-        return list(progress.track(pool.map(work, items), len(items), unit))
+        found = pool.map(partial(match, bench), making.variants)
+        matches = tuple(progress.track(found, len(making.variants), "severity"))
     finally:
         pool.shutdown(cancel_futures=True)
+    counts = len(bench.keys), bench.enlarged
+    return Proposal(config.name_dataset(), size, *counts, config.seed, matches, failures)
 
 
 def _bench(making: Making, seed: int, size: int, sample: int) -> tuple[Bench, dict[str, str]]:
