@@ -3,6 +3,7 @@
 import io
 import posixpath
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -166,6 +167,11 @@ def read_cells(cells: Mapping[str, Any], are_classes: bool = False) -> Labels:
                 "without slashes, control characters and a first dot, or name another column with the key "
                 "label_column"
             )
+    alike = defaultdict[str, set[str]](set)
+    for text in named.values():
+        alike[unicodedata.normalize("NFC", text).casefold()].add(text)
+    if same := [" and ".join(map(repr, sorted(each))) for each in alike.values() if len(each) > 1]:
+        remarks.append(f"classes that differ in upper case or in the encoding of letters alone: {same[0]}")
     # Hubs mark hidden labels with -1.
     classes: dict[str, str | None] = dict.fromkeys(texts) | named
     classes |= {row: numbers[row] if are_classes else str(int(numbers[row])) for row in known}
@@ -173,12 +179,15 @@ def read_cells(cells: Mapping[str, Any], are_classes: bool = False) -> Labels:
 
 
 def _refuse_several(texts: Mapping[str, str]) -> None:
-    """Raise a SourceError if a cell has several labels, divided by | or ; or by commas without blanks."""
+    """Raise a SourceError if a cell has several labels, divided by | or ; or by commas without blanks.
+
+    Numbers, and words that are labels of other cells, may be divided by blanks.
+    """
     whole = {*texts.values()}
     for row, text in texts.items():
-        parts = re.split("[|;,]", text)
+        parts = re.split(r"\s*[|;,]\s*|\s+", text)
         is_list = "|" in text or ";" in text or ("," in text and ", " not in text) or text[:1] == "["
-        if len(parts) > 1 and (is_list or all(part.strip() in whole for part in parts)):
+        if len(parts) > 1 and (is_list or all(part in whole or _NUMBER.fullmatch(part) for part in parts)):
             raise SourceError(f"{row}: {quote(text)} are several labels; {_ONE_LABEL}")
 
 

@@ -33,7 +33,7 @@ _FILE_COLUMNS: Final = frozenset(
         *("video", "videoid", "videoname", "videopath", "youtubeid", "ytid"),
     }
 )
-_MAYBE_OF_FILES: Final = _FILE_COLUMNS | {"id", "name", "url", "cocourl"}
+_MAYBE_OF_FILES: Final = _FILE_COLUMNS | {"id", "name", "url", "cocourl", "index", "idx", "nr", "no"}
 _SPLIT_COLUMNS: Final = frozenset(
     {
         *(
@@ -352,7 +352,7 @@ def _list_candidates(table: Table, asked: Asked, is_label: Callable[[str], bool]
     # Under any other title, numbers are ages, scores and the like.
     usual = {*numbers} & {*named} or {n for n in numbers if not titles[n] or is_title(titles[n])}
     has_titles = bool(table.header) or any(is_label(title) or is_title(title) for title in titles)
-    return [n for n in open_ if n not in numbers or n in usual or not has_titles or len(open_) == 1]
+    return [n for n in open_ if n not in numbers or n in usual or not has_titles]
 
 
 def _are_paths(cells: Sequence[str]) -> bool:

@@ -285,3 +285,11 @@ def test_names_and_classes_may_have_blanks(tmp_path: Path, header: str) -> None:
     for label in ("big cat", ""):
         with pytest.raises(SourceError, match=r"tabs|subset"):
             read(tmp_path / "photos", "".join(f"{name} {label}\n" for name in BLANKS), "labels.txt").keys()
+
+
+@pytest.mark.parametrize("pair", [("Cat", "cat"), ("f\u00e9lin", "fe\u0301lin")])
+def test_classes_that_look_alike_are_named(images: Path, pair: tuple[str, str]) -> None:
+    source = read(images, "".join(f"{name},{pair[number % 2]}\n" for number, name in enumerate(NAMES)))
+    assert len(source.classes) == 2
+    (remark,) = source.remarks()
+    assert all(repr(name) in remark for name in pair)

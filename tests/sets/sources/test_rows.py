@@ -61,11 +61,14 @@ def test_exports_give_each_image_its_label(name):
 
 REFUSED = {
     "ages": (lines("case-{n}.png,{wrong},{label}", "image,age,label"), "case-1.png"),
+    "ages alone": (lines("{wrong},{label}", "age,label"), "file_column"),
     "scores": (lines("p{n},{wrong},{label}", "patient,frame,label"), "file_column"),
     "a column that is not there": (lines("{image},{label}", "image,label"), "no column 'x'"),
     "a column of other names": (lines("z{n},{image},{label}", "x,image,label"), "line 2.*read 'z1'"),
     "another file": (lines("{wrong},scan_{n}.png,{label}", ",file,label"), "file_column"),
     "several": (lines("{image},x|{label}", "image,label"), "several labels"),
+    "several numbers": (lines("{image},{n} 1{n}", "Id,Target"), "several labels"),
+    "several words": (lines("{image},{label}", "image,label") + "\n5.png,b a", "several labels"),
     "measurements": (lines("{image},23.{n}", "image,label"), "regression"),
     "a list as text": (lines("{image},\"['x', 'y']\"", "image,label"), "several labels"),
     "no label": (lines("{image},NA", "image,label"), r"'NA' \(4\)"),
