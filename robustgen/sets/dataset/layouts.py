@@ -58,6 +58,8 @@ class FoundMaps(NamedTuple):
     maps : frozenset of str
     said : frozenset of str
         Pictures of which a layout, or the key `maps`, says that they are.
+    likely : frozenset of str
+        Those of them of which only a general rule says it, and that are no JPEG files.
     doubted : tuple of tuple of str
         Groups of maps by general rules.
     names : tuple of str
@@ -66,6 +68,7 @@ class FoundMaps(NamedTuple):
 
     maps: frozenset[str]
     said: frozenset[str]
+    likely: frozenset[str]
     doubted: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
 
@@ -110,9 +113,10 @@ def find_maps(names: Sequence[str], patterns: Collection[str] | None = None) -> 
     """Return the label maps among the images `names`: what the `patterns` match, or what a layout says."""
     if patterns is not None:
         maps = {name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)}
-        return FoundMaps(frozenset(maps), frozenset(names) - maps, (), ("the key maps",))
+        return FoundMaps(frozenset(maps), frozenset(names) - maps, frozenset(), (), ("the key maps",))
     shapes = {name[: (cut := name.rfind("/") + 1)] + re.sub(r"\d+", "0", name[cut:]) for name in names}
-    maps, said, doubted, used = set[str](), set[str](), list[tuple[str, ...]](), list[str]()
+    maps, said, likely = set[str](), set[str](), set[str]()
+    doubted, used = list[tuple[str, ...]](), list[str]()
     for row in list_layouts():
         if not any(map(row.pictures.fullmatch, shapes)):
             continue
@@ -121,6 +125,7 @@ def find_maps(names: Sequence[str], patterns: Collection[str] | None = None) -> 
         if not pictures or not (own or row.alone):
             continue
         maps |= own
+        likely |= {name for name in pictures - said if row.looked_at and not name.lower().endswith(_JPEG)}
         said |= pictures
         used += [f"layout {row.name}"] * bool(own)
         if row.looked_at:
@@ -128,7 +133,9 @@ def find_maps(names: Sequence[str], patterns: Collection[str] | None = None) -> 
     if own := {*_find_companions([name for name in names if name not in maps])}:
         maps, said, used = maps | own, said - own, [*used, "names that begin like a picture"]
         doubted.append(tuple(sorted(own)))
-    return FoundMaps(frozenset(maps), frozenset(said), tuple(filter(None, doubted)), tuple(used))
+    return FoundMaps(
+        frozenset(maps), frozenset(said), frozenset(likely - maps), tuple(filter(None, doubted)), tuple(used)
+    )
 
 
 def _find_companions(names: Sequence[str]) -> Iterator[str]:
@@ -164,14 +171,15 @@ def check_pictures(source: TreeItems[Any], keys: Sequence[str], found: FoundMaps
     for group in found.doubted:
         if _look(source, group) == "colour":
             _refuse(pictures, group, "may be photographs")
-    groups = _list_series([key for key in pictures if key not in found.said])
+    sure = found.said - found.likely
+    groups = _list_series([key for key in pictures if key not in sure])
     step = len(groups) // _MOST_GROUPS + 1
     looks = {name: _look(source, groups[name]) for name in sorted(groups)[::step]}
     odd = [name for name, look in looks.items() if look in ("map", "palette")]
-    if odd and (len(odd) < len(looks) or found.said):
+    if odd and (len(odd) < len(looks) or sure):
         maps = [key for name in odd for key in groups[name]]
         _refuse([key for key in pictures if key not in {*maps}], maps, "cannot be photographs")
-    if pair := _find_pair(_list_series(pictures), found.said):
+    if pair := _find_pair(source, _list_series(pictures), found.said):
         # Photographs in colours come first.
         if not found.said.issuperset(pair[0]) and _look(source, pair[0]) != "colour":
             pair = pair[::-1]
@@ -190,25 +198,33 @@ def _look(source: TreeItems[Any], keys: Sequence[str]) -> Look | None:
 
 
 def _list_series(keys: Iterable[str]) -> dict[str, list[str]]:
-    """Return the images of each folder, and of each numbered series in it if there are several."""
-    folders = defaultdict[str, dict[str, list[str]]](lambda: defaultdict(list))
+    """Return the images of each folder, and of each numbered series in it or in folders beside it."""
+    folders, across = (
+        defaultdict[tuple[str, str], list[str]](list),
+        defaultdict[tuple[str, str], list[str]](list),
+    )
     for key in keys:
         folder, _, name = key.rpartition("/")
-        folders[folder][re.sub(r"\d+", "#", name)].append(key)
-    series = dict[str, list[str]]()
-    for folder, shapes in folders.items():
-        lone = [key for own in shapes.values() if len(own) == 1 for key in own]
-        numbered = {f"{folder}/{shape}": own for shape, own in shapes.items() if len(own) > 1}
-        series |= numbered | ({f"{folder}/*": lone} if lone else {})
+        folders[folder, re.sub(r"\d+", "#", name)].append(key)
+    series = defaultdict[str, list[str]](list)
+    for (folder, shape), own in folders.items():
+        if len(own) > 1:
+            series[f"{folder}/{shape}"] = own
+        else:
+            across[folder.rpartition("/")[0], shape] += own
+    for (parent, shape), own in across.items():
+        name = f"{parent}/*/{shape}" if len(own) > 1 else f"{own[0].rpartition('/')[0]}/*"
+        series[name] += own
     return series
 
 
 def _find_pair(
-    groups: Mapping[str, Sequence[str]], said: Container[str]
+    source: TreeItems[Any], groups: Mapping[str, Sequence[str]], said: Container[str]
 ) -> tuple[list[str], list[str]] | None:
     """Return two groups with the same names, of which not both are `said` to be pictures.
 
-    They lie in folders side by side, or have the numbers of two series in a folder.
+    They lie in folders side by side, or have the numbers of two series in a folder. Folders that differ in
+    numbers alone, and look alike, are no such groups.
     """
     roles = defaultdict[tuple[str, str], list[tuple[list[str], list[str]]]](list)
     by_parent = defaultdict[str, dict[str, dict[str, str]]](lambda: defaultdict(dict))
@@ -228,6 +244,12 @@ def _find_pair(
             if re.sub(r"\d+", "", child.lower()) not in SPLITS:
                 by_names[frozenset(inside)].append(child)
         for names in by_names.values():
+            # Numbers of subjects, of classes or of cameras.
+            some = names[:: len(names) // _MOST_GROUPS + 1]
+            if len({re.sub(r"\d+", "#", name) for name in names}) == 1 and (
+                len({_look(source, [*children[name].values()]) for name in some}) == 1
+            ):
+                continue
             # Maps are no JPEG files.
             unsaid = [
                 name

@@ -137,9 +137,9 @@ def _find_maps(config: Config, source: TreeItems[Any]) -> FoundMaps:
     keys = sorted((*source.keys(), *source.left_out))
     files = {name: key for key in keys for name in source.list_files(key)[:1]}
     found = _find_maps_by_name(tuple(files), config.maps)
-    maps, said = (frozenset(map(files.__getitem__, each)) for each in (found.maps, found.said))
+    maps, said, likely = (frozenset(map(files.__getitem__, each)) for each in found[:3])
     doubted = tuple(tuple(map(files.__getitem__, each)) for each in found.doubted)
-    return FoundMaps(maps, said, doubted, found.names)
+    return FoundMaps(maps, said, likely, doubted, found.names)
 
 
 def describe_maps(config: Config, source: Source) -> tuple[str, ...]:

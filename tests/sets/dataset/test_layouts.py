@@ -80,6 +80,23 @@ LAYOUTS = {
     "CDD": {"A/{}.png": "picture", "B/{}.png": "picture", "OUT/{}.png": "map"},
     "mattes": {"merged/{}.jpg": "picture", "alpha/{}.png": "matte"},
     "video mattes": {"fgr/{}.jpg": "picture", "pha/{}.jpg": "matte"},
+    "MVTec": {
+        "b/test/good/{}.png": "picture",
+        "b/test/hole/{}.png": "picture",
+        "b/ground_truth/hole/{}_mask.png": "map",
+    },
+    "CVC": {"Original/{}.tif": "picture", "Ground Truth/{}.tif": "map"},
+    "Virtual KITTI": {
+        "frames/rgb/Camera_0/rgb_{:05}.jpg": "picture",
+        "frames/classSegmentation/Camera_0/classgt_{:05}.png": "map",
+        "frames/forwardFlow/Camera_0/flow_{:05}.png": "depth",
+    },
+    "Sintel": {
+        "training/clean/a/frame_{:04}.png": "picture",
+        "training/final/a/frame_{:04}.png": "picture",
+        "training/flow_viz/a/frame_{:04}.png": "map",
+        "training/occlusions/a/frame_{:04}.png": "map",
+    },
     "clips": {
         f"{folder}/{clip}/{{:05}}.png": look
         for clip in ("bear", "camel", "dog")
@@ -100,12 +117,15 @@ def test_maps_are_found_beside_their_pictures(tmp_path, name):
 
 
 PICTURES = {
-    "digits": {f"{digit}/{{}}.png": "map" for digit in range(4)},
     "drawings of another size": {"photos/{}.jpg": "picture", "quickdraw/{}.png": "small"},
     "icons that repeat names": {"star/{}.png": "map", **{f"{name}/{{}}.png": "picture" for name in "abc"}},
     "with and without masks": {"with_mask/{}.png": "picture", "without_mask/{}.png": "picture"},
     "infrared": {"visible/{}.png": "picture", "infrared/{}.png": "matte"},
     "two series": {"{}_a.png": "matte", "{}_b.png": "picture"},
+    "modalities of subjects": {"s{0}/t1.png": "matte", "s{0}/t2.png": "matte", "s{0}/seg.png": "map"},
+    "numbers that look different": {"1/{}.png": "picture", "2/{}.png": "matte", "3/{}.png": "picture"},
+    "below a general rule": {"frames/rgb/{}.png": "picture", "frames/classgt/{}.png": "map"},
+    "beside previews": {"images/a_final/{}.jpg": "picture", "images/a_geometry/{}.png": "map"},
     "names with signs": {"a[1]/{}.png": "picture", "b *x/{}.png": "matte"},
 }
 
@@ -135,6 +155,8 @@ SAID = {
     "two cameras": {"training/image_2/{}.png": "picture", "training/image_3/{}.png": "picture"},
     "splits": {"train2017/{}.jpg": "picture", "val2017/{}.jpg": "picture"},
     "sequences": {f"img1/{name}/{{}}.jpg": "picture" for name in ("a", "b", "c")},
+    "digits": {f"{digit}/{{}}.png": "map" for digit in range(4)},
+    "subjects": {"subject{0}/t1.png": "matte", "subject{0}/flair.png": "matte"},
     "mixed": {"x/{}a.png": "picture", "x/b7{}.jpg": "picture", "x/8{}c.tif": "picture"},
 }
 
