@@ -124,4 +124,4 @@ def test_the_page_leads_from_tables_to_scores(tmp_path):
     own = {each["of"]: each for each in data["scores"]}
     assert (data["questions"], data["pictures"], data["unmatched"]) == (20, 10, {"NAME": 0})
     assert own["clean"]["accuracy"] > own["fog"]["accuracy"] and own["fog"]["questions"] == 20
-    assert "12 questions about 6 pictures; mean over 1 corruption, severity 3" in done.stdout
+    assert "12 questions about 6 pictures; severity 3" in done.stdout

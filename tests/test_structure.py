@@ -83,6 +83,7 @@ OWNERS = {
     "onnxruntime": {"lab.models.onnx"},
     "torch": {"torch"},
     "pycocotools": {"lab.models.masks"},
+    "openpyxl": {"lab.scores.answer_files"},
     "skimage": {"pixels.imaging.cleaning"},
     "imagecorruptions": set(),
 }

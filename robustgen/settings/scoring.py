@@ -281,7 +281,7 @@ class AnswerScoring(TableForm):
     key: Annotated[str | None, Flag(CONTENT, "COLUMN")] = None
     """column that identifies a question; default index, doc_id, question_id or question"""
     picture: Annotated[str | None, Flag(CONTENT, "COLUMN")] = None
-    """column of pictures, or of their names; default image or image_path"""
+    """column of pictures, or of their names; default image, image_path or input_media"""
     category: Annotated[str | None, Flag(CONTENT, "COLUMN", usual=True)] = None
     """column of categories, which get scores of their own"""
     partial: Annotated[StrictBool, Flag(CONTENT, usual=True)] = False

@@ -104,7 +104,7 @@ _WHOLE: Final = {".csv": _read_csv, ".xlsx": _read_excel, ".json": _read_json}
 # --- questions and answers ------------------------------------------------------------------------
 
 _KEYS: Final = ("index", "doc_id", "question_id", "question")
-_PICTURES: Final = ("image", "image_path")
+_PICTURES: Final = ("image", "image_path", "input_media")
 _ANSWERS: Final = ("parsed_pred", "prediction", "filtered_resps")
 _RIGHT: Final = ("answer", "target")
 # What lmms-eval stores beside its metrics.

@@ -45,28 +45,36 @@ _NAMED: Final = 5
 _EQUAL: Final = 1e-9
 
 
-class AnswerScore(NamedTuple):
-    """Accuracy on some questions, and how far it is below that on clean pictures, with intervals.
+class Difference(NamedTuple):
+    """Distance of a mean below another one, with its 95 % interval and its probability by chance."""
 
-    `p` is the probability of so large a drop by chance; `relative_drop` is None if clean answers are wrong.
+    drop: float
+    drop_low: float
+    drop_high: float
+    p: float
+
+
+class AnswerScore(NamedTuple):
+    """Accuracy on some questions, and how far it is below that on clean pictures, with 95 % intervals.
+
+    The relative drop is None if all clean answers are wrong.
     """
 
     questions: int
     accuracy: float
-    interval: Interval
+    low: float
+    high: float
     drop: float | None = None
-    drop_interval: Interval | None = None
+    drop_low: float | None = None
+    drop_high: float | None = None
     p: float | None = None
     relative_drop: float | None = None
-    relative_drop_interval: Interval | None = None
+    relative_drop_low: float | None = None
+    relative_drop_high: float | None = None
 
     def list_cells(self) -> list[Cell]:
-        """Return the accuracy, the drop and the relative drop for a table."""
-        return [
-            Cell(self.accuracy, self.interval),
-            Cell(self.drop, self.drop_interval),
-            Cell(self.relative_drop, self.relative_drop_interval),
-        ]
+        """Return the accuracy, the drop, and the relative drop for a table."""
+        return [_show(*self[1:4]), _show(*self[4:7]), _show(*self[8:])]
 
 
 @dataclass(frozen=True)
@@ -111,11 +119,8 @@ class AnswerReport:
 
     @property
     def lead(self) -> str:
-        """Return what was asked, and what the mean is over."""
-        levels = sorted({level for _, level in self.averaged})
-        which = f"{'severity' if len(levels) == 1 else 'severities'} {', '.join(map(str, levels))}"
-        asked = f"{format_count(len(self.pictures), 'question')} about {format_count(self.count, 'picture')}"
-        return f"{asked}; mean over {format_count(len(dict(self.averaged)), 'corruption')}, {which}"
+        """Return what was asked."""
+        return f"{format_count(len(self.pictures), 'question')} about {format_count(self.count, 'picture')}"
 
     @cached_property
     def count(self) -> int:
@@ -160,27 +165,25 @@ class AnswerReport:
         return found
 
     def _score(self, model: str, name: str, part: NDArray[np.bool_]) -> AnswerScore:
-        places, clean, values = (
-            self.pictures[part],
-            *(self.average(model, each)[part] for each in (CLEAN, name)),
-        )
+        places = self.pictures[part]
+        clean, values = (self.average(model, each)[part] for each in (CLEAN, name))
         accuracy, base = float(values.mean()), float(clean.mean())
-        found = AnswerScore(len(values), accuracy, Interval(*clustered_interval(values, places)))
+        found = AnswerScore(len(values), accuracy, *clustered_interval(values, places))
         if name == CLEAN:
             return found
-        found = found._replace(**_compare(values, clean, places)._asdict())
+        drop = _compare(values, clean, places)
+        found = found._replace(**drop._asdict())
         if not base:
             return found
-        ratio = accuracy / base
+        ratio, low, high = accuracy / base, drop.drop_low / base, min(1.0, drop.drop_high / base)
         rows = [share_among_clusters(each, places) for each in (values, clean)]
         influences = (rows[0] - ratio * rows[1]) / base
-        low, high = (end / base for end in found.drop_interval or ())
         if ratio > _EQUAL and np.ptp(influences) > _EQUAL:
             high, low = (1 - float(end[0]) for end in ratio_interval([ratio], influences[:, None]))
-        return found._replace(relative_drop=1 - ratio, relative_drop_interval=Interval(low, min(1.0, high)))
+        return found._replace(relative_drop=1 - ratio, relative_drop_low=low, relative_drop_high=high)
 
     @cached_property
-    def differences(self) -> dict[tuple[str, str], "Difference"]:
+    def differences(self) -> dict[tuple[str, str], Difference]:
         """Return how far the means of all models but the first are below those of the first."""
         first, *others = self.answers
         found = dict[tuple[str, str], Difference]()
@@ -200,35 +203,37 @@ class AnswerReport:
 
         def list_row(head: str, model: str, category: str = "") -> list[object]:
             clean, own = (self.scores[model, name, category] for name in _MEANS)
-            return [head, Cell(clean.accuracy, clean.interval), *own.list_cells()]
+            return [head, clean.list_cells()[0], *own.list_cells()]
 
         rows = [
-            [*list_row(model, model), _show(self.scores[model, ACCURACY, ""].p)] for model in self.answers
+            [*list_row(model, model), _show_chance(self.scores[model, ACCURACY, ""].p)]
+            for model in self.answers
         ]
-        tables = [Table(f"Accuracy in %: {self.lead}", ["Model", "Clean", *heads, "p"], rows)]
+        over = f"mean over {format_count(len(dict(self.averaged)), 'corruption')}"
+        tables = [Table(f"Accuracy in %, {over}", ["Model", "Clean", *heads, "p"], rows)]
         found = {name: [self.scores[model, name, ""] for model in self.answers] for name in self.names}
         rows = [
             [format_name(name), *(each.list_cells()[0] for each in own)]
             if several
-            else [format_name(name), *own[0].list_cells(), _show(own[0].p)]
+            else [format_name(name), *own[0].list_cells(), _show_chance(own[0].p)]
             for name, own in found.items()
         ]
         columns = ["", *self.answers] if several else ["", *heads, "p"]
-        tables.append(Table("Accuracy in % by corruption", columns, rows))
+        levels = ", ".join(map(str, sorted({level for _, level in self.averaged})))
+        title = f"Accuracy in % by corruption: {self.lead}; severity {levels}"
+        tables.append(Table(title, columns, rows))
         for model, answers in self.answers.items():
             of = f" of {model}" * several
             cells = {cell: float(each.mean()) for cell, each in answers.items() if cell}
             if len({level for _, level in cells}) > 1:
                 tables.append(tabulate_severities(f"Accuracy in %{of} by severity", cells))
             if self.groups:
-                rows = [list_row(category or "(none)", model, category) for category in self.groups]
+                rows = [list_row(category, model, category) for category in self.groups]
                 tables.append(Table(f"Accuracy in %{of} by category", ["", "Clean", *heads], rows))
+        pairs = {model: [self.differences[model, name] for name in _MEANS] for model in [*self.answers][1:]}
         rows = [
-            [
-                model,
-                *(c for n in _MEANS for e in [self.differences[model, n]] for c in (e.cell(), _show(e.p))),
-            ]
-            for model in [*self.answers][1:]
+            [model, *(cell for each in own for cell in (_show(*each[:3]), _show_chance(each.p)))]
+            for model, own in pairs.items()
         ]
         title = (
             f"How far the accuracy is below that of {next(iter(self.answers))}, in %, on the same questions"
@@ -241,24 +246,17 @@ class AnswerReport:
         for model, own in self.answers.items():
             found = {cell: self.scores[model, f"{cell[0]}/{cell[1]}", ""] for cell in own if cell}
             values = {cell: each.accuracy for cell, each in found.items()}
-            ends = {cell: each.interval for cell, each in found.items()}
+            ends = {cell: Interval(each.low, each.high) for cell, each in found.items()}
             title = f"Accuracy in %{f' of {model}' * (len(self.answers) > 1)} by severity"
             groups.append(group_curves(title, self.scores[model, CLEAN, ""].accuracy, values, ends))
         return groups
 
     def list_records(self) -> list[dict[str, object]]:
         """Return the rows of the CSV."""
-        records = []
-        for (model, name, category), each in self.scores.items():
-            record: dict[str, object] = {"model": model, "of": name, "category": category}
-            for key, value in each._asdict().items():
-                if key.endswith("interval"):
-                    stem = key.removesuffix("interval")
-                    record |= {f"{stem}low": value and value.low, f"{stem}high": value and value.high}
-                else:
-                    record[key] = value
-            records.append(record)
-        return records
+        return [
+            {"model": model, "of": name, "category": category, **each._asdict()}
+            for (model, name, category), each in self.scores.items()
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """Return all values, for JSON."""
@@ -308,14 +306,17 @@ class AnswerReport:
                 if name not in known:
                     raise ConfigError(f"--fail-if: {UnknownNameError(noun, name, known)}")
             base, least = self.average(each.folder, each.name), each.least / 100
-            for model in self.answers.keys() - {each.folder}:
+            for model in [name for name in self.answers if name != each.folder]:
                 values = self.average(model, each.name)
                 own, limit = _compare(values, base, self.pictures), 100 * float(base.mean()) - each.least
                 first, second = (share_among_clusters(e, self.pictures, centre=0) for e in (values, base))
                 chances.append(margin_chance(first, second, least, 0, 1) if own.drop > least else 1.0)
-                ends = Interval(*(-100 * end for end in own.drop_interval[::-1]))
+                ends = Interval(-100 * own.drop_high, -100 * own.drop_low)
                 value, change = 100 * float(values.mean()), -100 * own.drop
                 drops.append(Judgement(model, str(each), each.name, value, limit, False, change, ends))
+        if drops and len(drops) * 2.0 ** (1 - self.count) >= SIGNIFICANT:
+            told = format_count(self.count, "picture")
+            raise ConfigError(f"--fail-if '{drops[0].condition}': no result on {told} would be significant")
         pairs = zip(drops, correct_holm(chances), strict=True)
         return found + [replace(each, failed=p < SIGNIFICANT, p=p) for each, p in pairs]
 
@@ -323,27 +324,19 @@ class AnswerReport:
 _MEANS: Final = (CLEAN, ACCURACY)
 
 
-class Difference(NamedTuple):
-    """Distance of a mean below another one, on the same questions."""
-
-    drop: float
-    drop_interval: Interval
-    p: float
-
-    def cell(self) -> Cell:
-        """Return it for a table."""
-        return Cell(self.drop, self.drop_interval)
-
-
 def _compare(values: Floats, base: Floats, pictures: NDArray[np.intp]) -> Difference:
     first, second = (share_among_clusters(each, pictures) for each in (values, base))
     # The exact test is of pictures whose sums differ.
     sums = [share_among_clusters(each, pictures, centre=0) for each in (values, base)]
     ends, p = difference_interval(first, second, 0, 1), float(paired_chances(sums[1][:, None], sums[0])[0])
-    return Difference(float(np.mean(base - values)), Interval(*ends), p)
+    return Difference(float(np.mean(base - values)), *ends, p)
 
 
-def _show(p: float | None) -> Cell:
+def _show(value: float | None, low: float | None, high: float | None) -> Cell:
+    return Cell(value, None if low is None or high is None else (low, high))
+
+
+def _show_chance(p: float | None) -> Cell:
     return Cell(p, form=".2g", factor=1)
 
 
@@ -426,7 +419,7 @@ def score_answers(options: AnswerScoring) -> AnswerReport:
             for model, name in names.items()
         },
         numbers,
-        np.array([row.category for row in rows]) if options.category else None,
+        np.array([row.category or "(none)" for row in rows]) if options.category else None,
         averaged,
         {name: unmatched[model] for model, name in names.items()},
         notes,
