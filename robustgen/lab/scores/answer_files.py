@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from zipfile import BadZipFile
@@ -20,7 +20,7 @@ from robustgen.settings.scoring import AnswerScoring
 Row = Mapping[str, Any]
 # Errors that reading a damaged table raises.
 _DAMAGE: Final = (
-    *(OSError, ValueError, KeyError, TypeError, SyntaxError, EOFError),
+    *(OSError, ValueError, KeyError, TypeError, SyntaxError, EOFError, RecursionError),
     *(csv.Error, BadZipFile, zlib.error),
 )
 
@@ -48,9 +48,7 @@ def read_rows(path: Path) -> Iterator[Row]:
             yield from _WHOLE[suffix](path)
         else:
             known = ", ".join([*_CHUNKED, *_WHOLE])
-            raise SourceError(
-                f"{path}: answers and questions are read from {known}; convert it to one of them"
-            )
+            raise SourceError(f"{path}: convert it to a table that is read: {known}")
     except RobustgenError:
         raise
     except _DAMAGE as error:
@@ -62,7 +60,7 @@ def _read_chunks(path: Path, suffix: str) -> Iterator[Row]:
     with path.open("rb") as file:
         for chunk in _CHUNKED[suffix]().read(file):
             yield from (
-                [row.cells for row in chunk.rows] if isinstance(chunk, Rows) else chunk.table.to_pylist()
+                (row.cells for row in chunk.rows) if isinstance(chunk, Rows) else chunk.table.to_pylist()
             )
 
 
@@ -71,25 +69,30 @@ def _read_csv(path: Path) -> Iterator[Row]:
         # Spreadsheets of some languages write semicolons.
         separator = max(",;\t", key=file.readline().count)
         file.seek(0)
-        heads, *rows = csv.reader(file, delimiter=separator, strict=True)
-        yield from (dict(zip(heads, row, strict=True)) for row in rows if row)
+        yield from _name_cells(csv.reader(file, delimiter=separator, strict=True))
 
 
 def _read_excel(path: Path) -> Iterator[Row]:
     try:
         from openpyxl import load_workbook
     except ImportError as error:
-        raise MissingDependencyError(
-            f"{path}: Excel files need openpyxl: pip install 'robustgen[answers]'"
-        ) from error
+        told = "Excel files need openpyxl: pip install 'robustgen[answers]'"
+        raise MissingDependencyError(f"{path}: {told}") from error
     sheet = load_workbook(path, read_only=True, data_only=True).worksheets[0]
-    heads, *rows = sheet.iter_rows(values_only=True)
-    names = [*map(str, heads)]
-    # Rows end at their last cell.
-    filled = (
-        [*row, *[None] * (len(names) - len(row))] for row in rows if any(each is not None for each in row)
-    )
-    yield from (dict(zip(names, row, strict=True)) for row in filled)
+    yield from _name_cells(sheet.iter_rows(values_only=True))
+
+
+def _name_cells(lines: Iterable[Sequence[Any]]) -> Iterator[Row]:
+    """Yield the rows below a header; those of Excel may end at their last cell."""
+    heads, *rows = ([*line] for line in lines)
+    names = [str(head or "") for head in heads]
+    if twice := next((name for name in names if name and names.count(name) > 1), None):
+        raise ValueError(f"column {twice!r} occurs twice in the header")
+    for row in rows:
+        if len(row) > len(names):
+            raise ValueError(f"a row has {len(row)} cells, the header {len(names)}")
+        if any(cell not in ("", None) for cell in row):
+            yield dict(zip(names, row + [None] * (len(names) - len(row)), strict=True))
 
 
 def _read_json(path: Path) -> Iterator[Row]:
@@ -117,6 +120,7 @@ _SETS: Final = {
 }
 # A question that is asked again with its choices in another order has a larger index.
 _CIRCLE: Final = 1_000_000
+_DIGITS: Final = 16
 # Characters of a cell that is no picture, and the beginning of the name of one that is.
 _REFERENCE: Final = 64
 _DIGEST: Final = "sha256:"
@@ -206,7 +210,7 @@ def _collect(
             score, is_read = _score(row, *how) if how else (None, True)
         except (ArgumentError, TypeError, ValueError) as error:
             raise SourceError(f"{place}: question {each}: {error}") from error
-        own = (right, _plain(row[right])) if right else ()
+        own = (right, _unify(row[right])) if right else ()
         category = _plain(row.get(options.category or ""))
         made = AskedRow(question, score, own, str(row.get(picture or "", "")), category)
         if found.get(each, made) != made:
@@ -229,7 +233,7 @@ def _flatten(row: Row, options: AnswerScoring) -> Row:
     metrics = _list_metrics(row, [*row])
     name = options.score or (metrics[0] if len(metrics) == 1 else "")
     own = row.get(name)
-    flat = {**row, **own} if isinstance(own, dict) else dict(row)
+    flat = {**own, **row} if isinstance(own, dict) else dict(row)
     if picture := options.picture or _first(_PICTURES, [*flat]):
         flat[picture] = _name_picture(flat.get(picture))
     return flat
@@ -260,10 +264,21 @@ def _plain(value: object) -> str:
     return text.removesuffix(".0") if re.fullmatch(r"-?\d+\.0", text) else "" if text == "nan" else text
 
 
+def _unify(value: object) -> str:
+    """Return a right answer as it looks after pandas, which reads columns of numbers, has written it."""
+    text = _plain(value)
+    try:
+        return repr(float(text))
+    except ValueError:
+        return text.casefold()
+
+
 def _name_picture(cell: object) -> str:
     """Return a path or a reference to another row as it is, and a picture by its digest."""
     text = _plain(cell)
-    return text if len(text) <= _REFERENCE else f"{_DIGEST}{hashlib.sha256(text.encode()).hexdigest()}"
+    if len(text) <= _REFERENCE:
+        return text
+    return _DIGEST + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def _follow(rows: dict[str, AskedRow]) -> dict[str, AskedRow]:
@@ -279,48 +294,40 @@ def _follow(rows: dict[str, AskedRow]) -> dict[str, AskedRow]:
 def _find_circles(keys: Sequence[str], rows: Sequence[Row], columns: Sequence[str]) -> Sequence[str]:
     """Return the question of each row: its first row, if it is asked several times, as MMBench does."""
     if "g_index" in columns:
-        return [_plain(row["g_index"]) for row in rows]
+        groups = [_plain(row["g_index"]) for row in rows]
+        # The last of a key that is there several times stays in a dictionary.
+        firsts = dict(zip(reversed(groups), reversed(keys), strict=True))
+        return [firsts[group] for group in groups]
     names = [_plain(row["index"]) for row in rows] if "index" in columns else keys
-    if not all(name.isdecimal() for name in names):
+    if not all(name.isdecimal() and len(name) < _DIGITS for name in names):
         return keys
     places = dict(zip(names, keys, strict=True))
-    firsts = [places.get(str(int(name) % _CIRCLE)) for name in names]
-    return keys if None in firsts else [first or "" for first in firsts]
+    found = [places.get(str(int(name) % _CIRCLE)) for name in names]
+    return keys if None in found else [first or "" for first in found]
 
 
 def _choose_score(
     path: Path, columns: Sequence[str], rows: Sequence[Row], options: AnswerScoring
 ) -> tuple[str, str]:
     """Return the column of scores and "", or that of answers, or of matches, and the rule for these."""
-    has, metrics = ", ".join(columns), _list_metrics(rows[0], columns) if rows else []
-    if options.rule and options.rule not in MATCHES:
+    metrics, wanted = _list_metrics(rows[0], columns) if rows else [], options.score
+    listed, matches = f"it has {', '.join(metrics or columns)}", options.rule in MATCHES
+    if options.rule and not matches:
         answer = _first(_ANSWERS, columns)
         if not answer or not _first(_RIGHT, columns):
-            raise SourceError(f"{path}: --rule needs the columns prediction and answer: it has {has}")
+            raise SourceError(f"{path}: --rule needs the columns prediction and answer: {listed}")
         return answer, options.rule
-    if options.score and options.score not in columns:
-        raise SourceError(f"{path}: has no column {options.score}: it has {has}")
-    if options.score and not isinstance(rows[0][options.score], dict):
-        return options.score, ""
-    if "hit" in columns:
-        return "hit", ""
-    if "eval_match" in columns:
-        rules = (
-            {rule for name, rule in _SETS.items() if name in path.name}
-            if not options.rule
-            else {options.rule}
-        )
+    if (matches and "eval_match" not in columns) or (wanted and wanted not in columns):
+        raise SourceError(f"{path}: has no column {wanted or 'eval_match'}: {listed}")
+    if "eval_match" in columns and not wanted and "hit" not in columns:
+        rules = {options.rule} if options.rule else {r for name, r in _SETS.items() if name in path.name}
         if len(rules) != 1:
-            raise SourceError(
-                f"{path}: the rule for its matches is that of its set: give --rule mean, max or distance"
-            )
-        return "eval_match", rules.pop()
-    if "score" in columns:
-        return "score", ""
-    if len(metrics) == 1 and not isinstance(rows[0][metrics[0]], dict):
-        return metrics[0], ""
-    listed = ", ".join(metrics) or has
-    raise SourceError(f"{path}: name the --score, or the --rule for prediction and answer: it has {listed}")
+            raise SourceError(f"{path}: give the rule of its set: --rule mean, max or distance")
+        return "eval_match", rules.pop() or ""
+    for name in (wanted, "hit", "score", *metrics * (len(metrics) == 1)):
+        if name and name in columns and not isinstance(rows[0][name], dict):
+            return name, ""
+    raise SourceError(f"{path}: name the --score, or the --rule for prediction and answer: {listed}")
 
 
 def _score(row: Row, column: str, rule: str) -> tuple[float | None, bool]:

@@ -436,8 +436,8 @@ def _match(table: AskedTable, asked: AskedTable, clean: AskedTable) -> tuple[dic
     found, unmatched = dict[str, list[float | None]](), list[str]()
     for key, row in table.rows.items():
         known = [each for each in (asked.rows.get(key), clean.rows.get(key)) if each]
-        rights = [each.right for each in known if each.right[:1] == row.right[:1]]
-        if key not in asked.rows or any(right != row.right for right in rights):
+        rights = [each.right for each in known if each.right[:1] == row.right[:1] and all(each.right)]
+        if key not in asked.rows or (all(row.right) and any(right != row.right for right in rights)):
             unmatched.append(key)
         else:
             found.setdefault(asked.rows[key].question, []).append(row.score)

@@ -3,6 +3,7 @@
 import base64
 import csv
 import json
+import sys
 from itertools import product
 
 import numpy as np
@@ -128,6 +129,23 @@ def test_semicolons_and_byte_order_marks_are_read_and_other_encodings_refused(tm
     (tmp_path / "one/fog-3.csv").write_bytes((tmp_path / "one/fog-3.csv").read_text().encode("utf-16"))
     error = cli_error(*command(tmp_path))
     assert "fog-3.csv" in error and "UTF-8" in error
+
+
+def test_excel_files_need_openpyxl(tmp_path, monkeypatch):
+    put_all(tmp_path, plain, ".xlsx")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    assert cli_error(*command(tmp_path, ".xlsx")).endswith("pip install 'robustgen[answers]'")
+
+
+def test_right_answers_are_those_that_pandas_has_written(tmp_path):
+    texts = {"clean": ["1.50", "007", "None", "TRUE"], "fog-3": ["1.5", "7", "", "True"]}
+
+    def make(_, variant):
+        rights = texts.get(variant, texts["clean"])
+        return [{"index": q, "hit": 1, "answer": rights[q % 4], "image": q} for q in range(20)]
+
+    put_all(tmp_path, make, ".tsv")
+    assert scores(*command(tmp_path, ".tsv"))[1]["unmatched"] == {"one": 0}
 
 
 # --- VLMEvalKit -----------------------------------------------------------------------------------
@@ -328,6 +346,10 @@ def test_damaged_and_hostile_tables_are_refused(tmp_path):
         assert "fog-3.csv" in error
         return error
 
+    def refuse_text(text):
+        path.write_text(text)
+        return cli_error(*command(tmp_path))
+
     assert "incomplete: 59 of 60" in refuse(
         [row | {"score": "nan"} if row["question"] == 5 else row for row in rows]
     )
@@ -338,8 +360,12 @@ def test_damaged_and_hostile_tables_are_refused(tmp_path):
     for text in ("", "question,score\n1\n", "question,score\n"):
         path.write_text(text)
         assert "fog-3.csv" in cli_error(*command(tmp_path))
+    assert "'score' occurs twice" in refuse_text("question,score,score\n1,1,1\n")
+    assert "none of its 1 answer" in refuse_text("question,score\n" + "9" * 5000 + ",1\n")
+    assert "3 cells, the header 2" in refuse_text("question,score\n1,1,1\n")
     for name, text in (
         ("a.pkl", "x"),
+        ("f.jsonl", "[" * 99_999),
         ("b.xlsx", "x"),
         ("c.json", "{}"),
         ("d.jsonl", "[1]"),
