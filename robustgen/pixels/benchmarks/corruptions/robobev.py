@@ -1,8 +1,8 @@
 """The eight corruptions of nuScenes-C by RoboBEV, each with three severities: easy, mid and hard.
 
-Definitions: Xie et al. 2023. Six are known corruptions at severities of their own; the four of
-imagecorruptions are computed on the channels in the order blue, green, red, which decides the pixels of
-`snow`. The categories are robustgen's.
+Definitions: Xie et al. 2023. Six are known corruptions at severities of their own. All are computed on the
+channels in the order blue, green, red, on which only the pixels of `snow` and `brightness` depend. The
+categories are robustgen's.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ FAMILY = Family(
 
 
 def _take(known: str, family: Family, *severities: int, **traits: Any) -> Callable[[Any], Any]:
-    """Register the decorated function with the constants that `known` has at these `severities`."""
+    """Register the decorated function with the constants of the corruption `known` at these `severities`."""
     entry = family.corruptions[family.full_name(known)]
     rows = tuple(dataclasses.astuple(entry.table[224][severity - 1]) for severity in severities)
     own = {"random": entry.random, **traits}
@@ -47,22 +47,21 @@ def _flip(image: Rgb) -> Rgb:
     return np.ascontiguousarray(image[:, :, ::-1])
 
 
-@_take("motion_blur", IMAGECORRUPTIONS, 2, 4, 5)
-def motion_blur(image: Rgb, parameters: Any, rng: Rng) -> Rgb:
-    """Move the camera in a straight line, as in COCO-C at severities 2, 4, 5."""
-    return imagecorruptions.motion_blur(image, parameters, rng)
+_take("motion_blur", IMAGECORRUPTIONS, 2, 4, 5)(imagecorruptions.motion_blur)
+_take("fog", IMAGECORRUPTIONS, 2, 4, 5)(weather.fog)
+_take("color_quant", ROBODEPTH, 2, 3, 4)(three_d_cc.color_quant)
+
+
+@_take("dark", ROBODEPTH, 3, 4, 5)
+def low_light(image: Rgb, parameters: Any, rng: Rng) -> Rgb:
+    """Darken the image; the sensor noise grows with the severity, as in robodepth:dark."""
+    return robodepth.dark(image, parameters, rng)
 
 
 @_take("brightness", IMAGECORRUPTIONS, 2, 4, 5)
 def brightness(image: Rgb, parameters: Any, rng: Rng) -> Rgb:
-    """Raise the HSV value, as in COCO-C at severities 2, 4, 5."""
+    """Raise the HSV value, with red and blue exchanged."""
     return _flip(weather.brightness(_flip(image), parameters, rng))
-
-
-@_take("fog", IMAGECORRUPTIONS, 2, 4, 5)
-def fog(image: Rgb, parameters: Any, rng: Rng) -> Rgb:
-    """Add a plasma fractal, as in COCO-C at severities 2, 4, 5."""
-    return weather.fog(image, parameters, rng)
 
 
 @_take(
@@ -72,20 +71,8 @@ def fog(image: Rgb, parameters: Any, rng: Rng) -> Rgb:
     over_time=lambda frames, *rest: map(_flip, imagecorruptions.let_fall(map(_flip, frames), *rest)),
 )
 def snow(image: Rgb, parameters: Any, rng: Rng) -> Rgb:
-    """Let snow fall, as in COCO-C at severities 1, 2, 3, but with the luma of exchanged red and blue."""
+    """Let wind-blown snow fall, with red and blue exchanged, which weigh differently in the luma."""
     return _flip(imagecorruptions.snow(_flip(image), parameters, rng))
-
-
-@_take("color_quant", ROBODEPTH, 2, 3, 4)
-def color_quant(image: Rgb, parameters: Any, rng: Rng) -> Rgb:
-    """Keep the highest bits of each value, as robodepth:color_quant at severities 2, 3, 4."""
-    return three_d_cc.color_quant(image, parameters, rng)
-
-
-@_take("dark", ROBODEPTH, 3, 4, 5)
-def low_light(image: Rgb, parameters: Any, rng: Rng) -> Rgb:
-    """Darken the image and add noise of the sensor, as robodepth:dark at severities 3, 4, 5."""
-    return robodepth.dark(image, parameters, rng)
 
 
 # --- cameras that fail -----------------------------------------------------------------------------
