@@ -135,7 +135,11 @@ def _read_operation(operation: "Operation") -> dict[str, Any]:
         "random": operation.random,
         "summary": operation.summary,
         "level": operation.level_name,
-        "needs": {each.name: each.sentence for each in [getattr(operation, "needs", None)] if each},
+        "needs": {
+            need.name: f"{need.sentence} (make-c --{f'set {need.key}' if need.key else f'with {need.name}'}=)"
+            for need in (getattr(operation, "needs", None),)
+            if need
+        },
         "parameters": {
             scale: {level: asdict(operation.parameters(level, scale)) for level in operation.levels}
             for scale in operation.table
@@ -217,7 +221,7 @@ def _describe(each: dict[str, Any]) -> str:
         lines = [f"edition {each['name']}: {scale}", f"  images      {each['preparation']}"]
         return "\n".join([*lines, f"  by default  {each['format']} files"])
     lines = [f"{each['type']} {each['name']}" + f": {each['summary']}" * bool(each["summary"])]
-    lines += [f"  needs {name}: {what} (make-c --with {name}=PLACE)" for name, what in each["needs"].items()]
+    lines += [f"  needs {name}: {what}" for name, what in each["needs"].items()]
     for scale, levels in each["parameters"].items():
         for level, values in levels.items():
             constants = ", ".join(f"{key} {format_constant(value)}" for key, value in values.items())
