@@ -271,29 +271,28 @@ def _follow(previewed: Previewed) -> Iterator[Variant]:
 def _list_corruptions(previewed: Previewed, cell: int) -> tuple[list[SheetRow], list[str]]:
     """Return a row for each corruption, and columns of the clean image and each severity."""
     clean = fit_picture(previewed.clean, cell)
-    rows = [
+    levels, rows = sorted({variant.level for variant in previewed.variants}), list[SheetRow]()
+    for (category, name), variants in groupby(
+        _follow(previewed), lambda variant: (previewed.category(variant), variant.name)
+    ):
         # Reduced one by one: full-size outputs of a large photograph would fill the memory.
-        SheetRow(
-            format_name(name),
-            [clean, *(fit_picture(previewed.make(variant), cell) for variant in variants)],
-            group=category,
-        )
-        for (category, name), variants in groupby(
-            _follow(previewed), lambda variant: (previewed.category(variant), variant.name)
-        )
-    ]
-    levels = sorted({variant.level for variant in previewed.variants})
+        drawn = {variant.level: fit_picture(previewed.make(variant), cell) for variant in variants}
+        rows.append(SheetRow(format_name(name), [clean, *map(drawn.get, levels)], group=category))
     return rows, ["clean", *(f"severity {level}" for level in levels)]
 
 
 def draw_corruption_grid(previewed: Previewed, cell: int = CELL) -> Rgb:
     """Return every corruption at one severity above its name, five in a row, as in the paper's figure 1."""
+    levels = {variant.level for variant in previewed.variants}
     pictures = [
-        (format_name(variant.name), fit_picture(stills(previewed.make(variant), 1)[0], cell))
+        (
+            format_name(variant.name) + f" {variant.level}" * (len(levels) > 1),
+            fit_picture(stills(previewed.make(variant), 1)[0], cell),
+        )
         for variant in _follow(previewed)
     ]
-    (level,) = {variant.level for variant in previewed.variants}
-    return sheets.draw_grid(pictures, cell=cell, note=f"{previewed.note} · severity {level}")
+    note = f"{previewed.note} · severity {min(levels)}" if len(levels) == 1 else previewed.note
+    return sheets.draw_grid(pictures, cell=cell, note=note)
 
 
 def _list_sequences(previewed: Previewed, frames: int, cell: int) -> tuple[list[SheetRow], tuple[str, ...]]:

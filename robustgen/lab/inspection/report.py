@@ -262,8 +262,10 @@ class SetSummary:
         images = format_count(self.sample.total, self.source_noun)
         if self.kind == "p":
             return f"{format_count(len(names), 'sequence')} of each of {images}"
-        levels = len({head for category in self.categories for head in category.heads})
-        severities = f"{levels} severit{'y' if levels == 1 else 'ies'}"
+        rows = [row.strips[0] for each in self.categories for row in each.rows if not row.is_strip]
+        counts = [sum(bool(picture.caption) for picture in strip) for strip in rows] or [0]
+        span = " to ".join(map(str, sorted({min(counts), max(counts)})))
+        severities = f"{span} severit{'y' if max(counts) == 1 else 'ies'}"
         return f"{format_count(len(names), 'corruption')} at {severities} of {images}"
 
     @property
@@ -340,7 +342,8 @@ def draw_report_sheets(summary: SetSummary, *, slides: bool = False) -> Iterator
     for number, face in enumerate(summary.faces):
         rows = list[SheetRow]()
         for group, row in ((each.name, row) for each in summary.categories for row in each.rows):
-            own = {picture.caption: _choose_still(picture.image) for picture in row.strips[number]}
+            strip = [picture for picture in row.strips[number] if picture.caption or summary.kind == "p"]
+            own = {picture.caption: _choose_still(picture.image) for picture in strip}
             # Frames of other numbers have these below them.
             fits = own.keys() <= {*heads}
             pictures = [own.get(head) for head in heads] if fits else [*own.values()]

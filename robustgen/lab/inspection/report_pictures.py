@@ -7,7 +7,7 @@ gives the same sample, and 50 000 images take no longer than fifty.
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby
 from statistics import fmean
@@ -288,10 +288,13 @@ def _cut_middle(pixels: Rgb) -> Rgb:
 
 
 class Picture(NamedTuple):
-    """One picture of a row; `image` is None if it cannot be read."""
+    """One picture of a row; `image` is None if it cannot be read. Without a caption, there is none."""
 
     caption: str
     image: Rgb | None
+
+
+_GAP: Final = Picture("", None)
 
 
 @dataclass(frozen=True)
@@ -321,9 +324,10 @@ class Category:
 
     @property
     def heads(self) -> list[str]:
-        """Return the captions of the longest row."""
-        rows = [row for row in self.rows if not row.is_strip]
-        return max(([picture.caption for picture in row.strips[0]] for row in rows), key=len)
+        """Return the captions of the longest rows."""
+        rows = [[picture.caption for picture in row.strips[0]] for row in self.rows if not row.is_strip]
+        longest = [row for row in rows if len(row) == max(map(len, rows))]
+        return [next(filter(None, column)) for column in zip(*longest, strict=True)]
 
 
 def draw_categories(dataset: WrittenSet, sample: SetSample) -> Iterator[Category]:
@@ -341,7 +345,16 @@ def draw_categories(dataset: WrittenSet, sample: SetSample) -> Iterator[Category
         curves = [curve for each in own.items() if (curve := _curve(*each, sample, kind))]
         if own:
             shown = [row for each in own.items() for row in look.list_rows(*each, sample)]
-            yield Category(category, shown, curves)
+            yield Category(category, [*_align(shown)] if kind == "c" else shown, curves)
+
+
+def _align(rows: list[PictureRow]) -> Iterator[PictureRow]:
+    """Yield the rows with equal severities below each other, and gaps at those that a row lacks."""
+    captions = {picture.caption for row in rows if not row.is_strip for picture in row.strips[0]}
+    for row in rows:
+        strips = [{picture.caption: picture for picture in strip} for strip in row.strips]
+        placed = [[own.get(head, _GAP) for head in sorted(captions, key=float)] for own in strips]
+        yield row if row.is_strip else replace(row, strips=placed)
 
 
 def _caption(captions: list[str], images: Sequence[Rgb | None]) -> list[Picture]:

@@ -333,6 +333,19 @@ def test_a_sheet_has_every_severity_of_every_corruption(photos, tmp_path):
     )
 
 
+def test_a_sheet_has_gaps_where_corruptions_have_other_severities(photos, tmp_path):
+    args = ["--source", photos, "--index", 2, "--corruptions", "fog:4,contrast:2", "--cell", 65, "--seed", 5]
+    sheet = pixels_of(drawn(tmp_path, *args))
+    _, width, _ = sheet.shape
+    previewed = subject_of(photos, "c", 2, tmp_path, corruptions="fog:4,contrast:2")
+    fog, contrast = (previewed.make(variant) for variant in previewed.variants)
+    # Severity 2 is the column before the last, severity 4 the last.
+    right = sheet[:, width - 65 - 20 :]
+    assert is_there(fog, right) and is_there(contrast, sheet) and not is_there(contrast, right)
+    grid = pixels_of(drawn(tmp_path, *args, "--grid"))
+    assert is_there(fog, grid) and is_there(contrast, grid)
+
+
 def test_a_grid_has_every_corruption_at_one_severity(photos, tmp_path):
     sheet = pixels_of(
         drawn(tmp_path, "--source", photos, "--grid", "--cell", 65, "--seed", 5, "--severities", 2)

@@ -415,3 +415,18 @@ def test_few_bytes_are_read_ahead_from_a_server(tmp_path, monkeypatch, c_set):
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     cli("report", url, "--output", tmp_path / "page.html")
     assert len(most) > 30 and max(most) == 1
+
+
+def test_pictures_stand_below_their_own_severity(photos, tmp_path):
+    corruptions = ("--corruptions", "fog:2,4,snow:1-3,contrast:5")
+    cli("make-c", "--source", photos, *corruptions, "--limit", 1, "--output", tmp_path / "c")
+    summary = summarise_set(tmp_path / "c")
+    assert "3 corruptions at 1 to 3 severities" in summary.lead
+    weather, digital = summary.categories
+    assert (weather.heads, digital.heads) == (["1", "2", "3", "4"], ["5"])
+    shown = {row.name: [picture.caption for picture in row.strips[0]] for row in weather.rows}
+    assert shown == {"fog": ["", "2", "", "4"], "snow": ["1", "2", "3", ""]}
+    assert all(
+        (picture.image is None) == (not picture.caption) for row in weather.rows for picture in row.strips[0]
+    )
+    assert "cannot be read" not in report(tmp_path / "c").text
