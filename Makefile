@@ -110,7 +110,7 @@ $(VENV)/.installed-site: pyproject.toml scripts/setup.sh
 	touch $(VENV)/.installed $(VENV)/.installed-test $@
 
 $(LOWEST)/.installed-test: pyproject.toml scripts/setup.sh scripts/lowest.txt
-	VENV=$(LOWEST) PIP_CONSTRAINT=scripts/lowest.txt scripts/setup.sh test
+	VENV=$(LOWEST) UV_CONSTRAINT=scripts/lowest.txt scripts/setup.sh test
 	touch $@
 
 $(SCORE)/.installed-score: pyproject.toml scripts/setup.sh scripts/demo-score-requirements.txt

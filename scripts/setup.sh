@@ -1,6 +1,7 @@
 #!/bin/sh
-# Usage: [PYTHON=python3] [VENV=.venv] [TORCH=cuda] scripts/setup.sh [EXTRA,EXTRA]
+# Usage: [PYTHON=python3] [VENV=.venv] [TORCH=cuda] [UV_CONSTRAINT=FILE] scripts/setup.sh [EXTRA,EXTRA]
 # Installs this checkout, editable, into a virtual environment that it makes where there is none.
+# With UV_CONSTRAINT, uv takes the releases that a file names: pip tries others of what these need, one after the other.
 # TORCH=cuda takes PyTorch's builds with CUDA, of 5 GB, where those without it cannot be downloaded.
 set -eu
 cd "$(dirname "$0")/.."
@@ -48,7 +49,12 @@ Linux*torch* | Linux*timm*)
     ;;
 esac
 echo "setup: installing robustgen$extras into $venv"
-pip install --editable ".$extras"
+if [ "${UV_CONSTRAINT:-}" ]; then
+    pip install uv
+    "$venv/bin/python" -m uv pip install --quiet --editable ".$extras"
+else
+    pip install --editable ".$extras"
+fi
 
 # The photographs of frost, and what the tests need besides: the masks of ink of medmnist-c:stain_deposit.
 case "$extras" in
