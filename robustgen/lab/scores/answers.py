@@ -184,12 +184,12 @@ class AnswerReport:
 
     @cached_property
     def differences(self) -> dict[tuple[str, str], Difference]:
-        """Return how far the means of all models but the first are below those of the first."""
+        """Return how far the means of all models but the first are above those of the first."""
         first, *others = self.answers
         found = dict[tuple[str, str], Difference]()
         for name in _MEANS:
             base = self.average(first, name)
-            pairs = [_compare(self.average(model, name), base, self.pictures) for model in others]
+            pairs = [_compare(base, self.average(model, name), self.pictures) for model in others]
             chances = correct_holm([each.p for each in pairs])
             for model, each, p in zip(others, pairs, chances, strict=True):
                 found[model, name] = each._replace(p=p)
@@ -219,25 +219,23 @@ class AnswerReport:
             for name, own in found.items()
         ]
         columns = ["", *self.answers] if several else ["", *heads, "p"]
-        levels = ", ".join(map(str, sorted({level for _, level in self.averaged})))
-        title = f"Accuracy in % by corruption: {self.lead}; severity {levels}"
-        tables.append(Table(title, columns, rows))
+        levels = sorted({level for _, level in self.averaged})
+        told = f"severit{'y' if len(levels) == 1 else 'ies'} {', '.join(map(str, levels))}"
+        tables.append(Table(f"Accuracy in % by corruption: {self.lead}; {told}", columns, rows))
+        titles = {model: f"Accuracy in %{f' of {model}' * several}" for model in self.answers}
         for model, answers in self.answers.items():
-            of = f" of {model}" * several
             cells = {cell: float(each.mean()) for cell, each in answers.items() if cell}
             if len({level for _, level in cells}) > 1:
-                tables.append(tabulate_severities(f"Accuracy in %{of} by severity", cells))
-            if self.groups:
-                rows = [list_row(category, model, category) for category in self.groups]
-                tables.append(Table(f"Accuracy in %{of} by category", ["", "Clean", *heads], rows))
+                tables.append(tabulate_severities(f"{titles[model]} by severity", cells))
+        for model in self.answers if self.groups else ():
+            rows = [list_row(category, model, category) for category in self.groups]
+            tables.append(Table(f"{titles[model]} by category", ["", "Clean", *heads], rows))
         pairs = {model: [self.differences[model, name] for name in _MEANS] for model in [*self.answers][1:]}
         rows = [
-            [model, *(cell for each in own for cell in (_show(*each[:3]), _show_chance(each.p)))]
+            [model, *(cell for each in own for cell in (_show(*each[:3], form="+.1f"), _show_chance(each.p)))]
             for model, own in pairs.items()
         ]
-        title = (
-            f"How far the accuracy is below that of {next(iter(self.answers))}, in %, on the same questions"
-        )
+        title = f"Differences from {next(iter(self.answers))} in %, on the same questions"
         return tables + [Table(title, ["Model", "Clean", "p", "Corrupted", "p"], rows)] * several
 
     def list_curves(self) -> list[CurveGroup]:
@@ -267,7 +265,8 @@ class AnswerReport:
             "unmatched": self.unmatched,
             "scores": self.list_records(),
             "differences": [
-                {"model": model, "other": next(iter(self.answers)), "of": name, **each._asdict()}
+                {"model": model, "other": next(iter(self.answers)), "of": name}
+                | dict(zip(("difference", "low", "high", "p"), each, strict=True))
                 for (model, name), each in self.differences.items()
             ],
             "interval_method": self.method,
@@ -332,8 +331,8 @@ def _compare(values: Floats, base: Floats, pictures: NDArray[np.intp]) -> Differ
     return Difference(float(np.mean(base - values)), *ends, p)
 
 
-def _show(value: float | None, low: float | None, high: float | None) -> Cell:
-    return Cell(value, None if low is None or high is None else (low, high))
+def _show(value: float | None, low: float | None, high: float | None, form: str = ".1f") -> Cell:
+    return Cell(value, None if low is None or high is None else (low, high), form)
 
 
 def _show_chance(p: float | None) -> Cell:

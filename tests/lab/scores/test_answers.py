@@ -95,7 +95,7 @@ def test_one_corruption_and_its_severities_need_no_flag(tmp_path):
     cells = [("fog", level) for level in (1, 2, 3)]
     put_all(tmp_path, plain, cells=cells)
     result = cli(*command(tmp_path))
-    assert "incomplete" not in result.stdout + result.stderr and "severity 1, 2, 3" in result.stdout
+    assert "incomplete" not in result.stdout + result.stderr and "severities 1, 2, 3" in result.stdout
     (tmp_path / "one/snow-1.csv").write_text((tmp_path / "one/fog-1.csv").read_text())
     assert "incomplete: 4 of 6 tables" in cli_error(*command(tmp_path))
     assert "snow/2" in cli(*command(tmp_path, ".csv", "--partial")).stderr
@@ -404,9 +404,13 @@ def two(tmp_path_factory):
 def test_models_are_compared_on_the_same_questions(two):
     _, content = scores(*command(two))
     clean, corrupted = content["differences"]
-    assert (clean["drop"], clean["p"]) == (0, 1) and abs(corrupted["drop"]) > 0.3 and corrupted["p"] < 0.001
+    assert (
+        (clean["difference"], clean["p"]) == (0, 1)
+        and corrupted["difference"] > 0.3
+        and corrupted["p"] < 0.001
+    )
     table = cli(*command(two, ".csv", "--format", "markdown")).stdout
-    assert "below that of" in table
+    assert "Differences from" in table
     rows = [*csv.DictReader(cli(*command(two, ".csv", "--format", "csv")).stdout.splitlines())]
     assert {row["model"] for row in rows} == {"base", "<b>worse"}
 
