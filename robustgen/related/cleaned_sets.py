@@ -43,8 +43,8 @@ VariantReader = Callable[[Variant], Rgb]
 
 
 @dataclass(frozen=True)
-class _CleaningRecipe:
-    """Cleaning of every file.
+class CleaningRecipe(Recipe[Any]):
+    """Cleaning of an image, which has one file, or of each variant of an image.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class _CleaningRecipe:
     digest: str | None = None
 
     @property
-    def title(self) -> str:
+    def title(self) -> str:  # type: ignore[override]  # computed
         """Return the title of the set."""
         return self.cleaning.title
 
@@ -74,27 +74,13 @@ class _CleaningRecipe:
         """Return the versions of the libraries of the cleaning."""
         return self.cleaning.versions()
 
+    def prepare(self, loaded: Decoded | VariantReader) -> Rgb | VariantReader:
+        """Return the pixels of an image, or the function that reads one in a variant."""
+        return loaded if callable(loaded) else as_rgb(loaded)
 
-class ImageRecipe(_CleaningRecipe, Recipe[Rgb]):  # type: ignore[override]  # its title is computed
-    """Cleaning of an image, which has one file."""
-
-    def prepare(self, loaded: Decoded) -> Rgb:
-        """Return the pixels of the image."""
-        return as_rgb(loaded)
-
-    def make(self, variant: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
-        """Clean the image."""
-        return self.cleaning.apply(prepared)
-
-
-class VariantsRecipe(_CleaningRecipe, Recipe[VariantReader]):  # type: ignore[override]  # as above
-    """Cleaning of each variant of an image."""
-
-    def make(
-        self, variant: Variant, key: str, prepared: VariantReader, shared: dict[str, Any] | None = None
-    ) -> Rgb:
-        """Read the image in `variant` and clean it."""
-        return self.cleaning.apply(prepared(variant))
+    def make(self, variant: Variant, key: str, prepared: Any, shared: dict[str, Any] | None = None) -> Rgb:
+        """Clean an image, or read it in `variant` and clean it."""
+        return self.cleaning.apply(prepared(variant) if callable(prepared) else prepared)
 
 
 class _ReadVariants:
@@ -217,7 +203,7 @@ def plan_cleaning(choices: CleaningChoices) -> Plan:
         writer = open_writer(dataset.format, content, chosen)
     # The sizes of files show changes; rows of arrays do not.
     digest = None if dataset is None or isinstance(dataset, TreeSet) else manifest.get("digest")
-    recipe: Recipe[Any] = VariantsRecipe(cleaning, digest) if dataset else ImageRecipe(cleaning, digest)
+    recipe = CleaningRecipe(cleaning, digest)
     known = {key: manifest.get(key) for key in ("dataset", "edition") if manifest.get(key)}
     if dataset:
         known |= {"benchmark": manifest.get("title"), "origin": manifest.get("source", {}).get("digest")}

@@ -236,8 +236,11 @@ class PredictionFile:
         with prefix_errors(self.location), self._open() as archive:
             names = {name.removesuffix(".npy") for name in archive.namelist()}
             small = {name: _read_entry(archive, name) for name in names & {"keys", "labels", "classes"}}
-            large = names & {"logits", "top1", "top5"}
-            return small, {name: self._header(archive, name)[0] for name in large}
+            shapes = dict[str, tuple[int, ...]]()
+            for name in names & {"logits", "top1", "top5"}:
+                with archive.open(f"{name}.npy") as file:
+                    shapes[name], _ = _read_header(file)
+            return small, shapes
 
     @property
     def small(self) -> dict[str, NDArray[Any]]:
@@ -248,11 +251,6 @@ class PredictionFile:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of logits, top1 and top5, if present."""
         return self._head[1]
-
-    @staticmethod
-    def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        with archive.open(f"{name}.npy") as file:
-            return _read_header(file)
 
     @property
     def has_logits(self) -> bool:
@@ -289,19 +287,15 @@ class PredictionFile:
     def check(self) -> None:
         """Raise a SourceError if the entries do not match each other; `best` checks the logits."""
         with prefix_errors(self.location):
-            self._check_names()
-            self._check_shapes()
-            self._check_labels()
+            self._check()
 
-    def _check_names(self) -> None:
+    def _check(self) -> None:
         if not (self.has_logits or "top1" in self.shapes):
             raise ArgumentError("has neither logits nor top1 and top5")
         if "keys" not in self.small or self.small["keys"].dtype.kind != "U" or self.small["keys"].ndim != 1:
             raise ArgumentError("has no list of keys")
         if len(set(self.keys)) != len(self.keys):
             raise ArgumentError("has a key twice")
-
-    def _check_shapes(self) -> None:
         name = "logits" if self.has_logits else "top1"
         if len(self.outputs) not in (1, 2) or 0 in self.shapes[name]:
             raise ArgumentError(f"{name} have the shape {self.shapes[name]}")
@@ -309,8 +303,6 @@ class PredictionFile:
             raise ArgumentError(f"{len(self.keys)} keys for {self.outputs[0]} predictions")
         if not self.has_logits and self.shapes.get("top5", (*self.outputs, 5)) != (*self.outputs, 5):
             raise ArgumentError(f"top5 has the shape {self.shapes['top5']}, not {(*self.outputs, 5)}")
-
-    def _check_labels(self) -> None:
         labels = self.labels
         if labels is None and len(self.outputs) == 2:
             return
@@ -512,7 +504,15 @@ def open_predictions(root: str | Path) -> Predictions:
     folders = [path.removesuffix(".npz") for path in list_files(store)]
     if {*folders} <= {CLEAN} and (is_unfinished(store) or (settings and not folders)):
         raise UnfinishedError(f"{store.location}: the run is unfinished; the same command resumes it")
-    kind = _kind(store.location, folders)
+    severities = [folder for folder in folders if "/" in folder]
+    sequences = [folder for folder in folders if "/" not in folder and folder != CLEAN]
+    if severities and sequences:
+        mixed = f"mixes a C set ({severities[0]}) with a P set ({sequences[0]})"
+        raise SourceError(f"{store.location}: {mixed}")
+    if not severities and not sequences:
+        there = "no predictions (<corruption>/<severity>.npz or <perturbation>.npz)"
+        raise SourceError(f"{store.location}: has {there}")
+    kind: Kind = "c" if severities else "p"
     variants = {folder: parse_variant(folder, kind) for folder in folders}
     files = {
         BENCHMARKS[kind].usual_folder(variant): PredictionFile(store, path_of(folder), variant)
@@ -520,7 +520,10 @@ def open_predictions(root: str | Path) -> Predictions:
     }
     # On a server, many files are read at once.
     for file, _ in zip(files.values(), store.map(PredictionFile.check, files.values()), strict=True):
-        _check_axes(file, kind)
+        if len(file.outputs) != (1 if kind == "c" else 2):
+            shape = file.shapes["logits" if file.has_logits else "top1"]
+            what = "one row per image" if kind == "c" else "one row per frame, (sequences, frames, ...)"
+            raise SourceError(f"{file.location}: predictions of the shape {shape} are not {what}")
     _check_alike([*files.values()])
     return Predictions(store, kind, files, settings)
 
@@ -537,24 +540,6 @@ def read_settings(store: Store) -> dict[str, Any]:
         return read_described(store, ABOUT) if store.exists(ABOUT) else {}
     except OutputError as error:
         raise SourceError(str(error)) from error
-
-
-def _kind(root: str, folders: list[str]) -> Kind:
-    severities = [folder for folder in folders if "/" in folder]
-    sequences = [folder for folder in folders if "/" not in folder and folder != CLEAN]
-    if severities and sequences:
-        raise SourceError(f"{root}: mixes a C set ({severities[0]}) with a P set ({sequences[0]})")
-    if not severities and not sequences:
-        raise SourceError(f"{root}: has no predictions (<corruption>/<severity>.npz or <perturbation>.npz)")
-    return "c" if severities else "p"
-
-
-def _check_axes(file: PredictionFile, kind: Kind) -> None:
-    wanted = 1 if kind == "c" else 2
-    if len(file.outputs) != wanted:
-        shape = file.shapes["logits" if file.has_logits else "top1"]
-        what = "one row per image" if kind == "c" else "one row per frame, (sequences, frames, ...)"
-        raise SourceError(f"{file.location}: predictions of the shape {shape} are not {what}")
 
 
 def _check_alike(files: list[PredictionFile]) -> None:

@@ -219,10 +219,27 @@ def write_lists(source: Path, wordnet: Path, output: str | Path, *, links: bool 
         root.delete(ABOUT)
         # From here on the files belong to this run, even if it is interrupted.
         state.put_record(_RECORD, Record())
-        run = _SplitRun(source, root, folders, places, summary)
-        state.put_record(
-            _RECORD, run.write(links, {"release": hierarchy.release, "sha256": hierarchy.sha256})
-        )
+        files = [_list(root, split, source, folders, places, summary) for split in SPLITS]
+        files.append(_put(root, NAMES, _lines(each.name for each in types)))
+        for split in SPLITS if isinstance(root, LocalStore) else ():
+            assert isinstance(root, LocalStore)
+            # A type without images gets a folder, so that a loader counts 25 types or fails.
+            trees = {
+                each.name: {wnid: str(source.resolve() / wnid) for wnid in share.images}
+                for each, share in zip(types, shares[split], strict=True)
+            }
+            root.replace_links(split, trees if links else {})
+        described = {
+            "title": "subtypes",
+            "source": source.name,
+            "wordnet": {"release": hierarchy.release, "sha256": hierarchy.sha256},
+            "sha256": {file.path: file.sha256 for file in files},
+            "links": links,
+            "citation": CITATION,
+        }
+        text = json.dumps(described | summary.described(), indent=1) + "\n"
+        # The manifest comes last: its presence means that all is complete.
+        state.put_record(_RECORD, Record(files=[*files, _put(root, ABOUT, text.encode())]))
     return summary
 
 
@@ -239,65 +256,32 @@ def _folders(source: Path) -> frozenset[str]:
     return folders
 
 
-@dataclass(frozen=True)
-class _SplitRun:
-    """Writes the files of `make`, and records its findings in `summary`."""
+def _put(output: Store, name: str, data: bytes) -> WrittenFile:
+    with output.create(name) as file:
+        file.write(data)
+        return WrittenFile(name, *measure(file))
 
-    source: Path
-    output: Store
-    folders: frozenset[str]
-    places: Mapping[str, SplitPlace]
-    summary: SplitSummary
 
-    def write(self, links: bool, wordnet: dict[str, str]) -> Record:
-        """Write the lists, the trees, and last the manifest, whose presence means that all is complete."""
-        files = [self._list(split) for split in SPLITS]
-        files.append(self._put(NAMES, _lines(each.name for each in self.summary.types)))
-        source = self.source.resolve()
-        output = self.output
-        for split in SPLITS if isinstance(output, LocalStore) else ():
-            assert isinstance(output, LocalStore)
-            shares = zip(self.summary.types, self.summary.shares[split], strict=True)
-            # A type without images gets a folder, so that a loader counts 25 types or fails.
-            trees = {each.name: {wnid: str(source / wnid) for wnid in share.images} for each, share in shares}
-            output.replace_links(split, trees if links else {})
-        described = {
-            "title": "subtypes",
-            "source": self.source.name,
-            "wordnet": wordnet,
-            "sha256": {file.path: file.sha256 for file in files},
-            "links": links,
-            "citation": CITATION,
-        }
-        text = json.dumps(described | self.summary.described(), indent=1) + "\n"
-        return Record(files=[*files, self._put(ABOUT, text.encode())])
-
-    def _put(self, name: str, data: bytes) -> WrittenFile:
-        with self.output.create(name) as file:
-            file.write(data)
-            return WrittenFile(name, *measure(file))
-
-    def _list(self, split: str) -> WrittenFile:
-        """Write the list of one split."""
-        wanted = sorted((place.type, wnid) for wnid, place in self.places.items() if place.split == split)
-        with self.output.create(f"{split}.txt") as file:
-            for number, wnid in progress.track(wanted, len(wanted), f"{split} folders"):
-                names = self._list_found(split, number, wnid)
-                file.write(_lines(f"{wnid}/{name} {number}" for name in names))
-            return WrittenFile(f"{split}.txt", *measure(file))
-
-    def _list_found(self, split: str, number: int, wnid: str) -> list[str]:
-        """Return the names of the images of a subtype."""
-        share = self.summary.shares[split][number]
-        if wnid not in self.folders:
-            share.missing.append(wnid)
-            return []
-        names = _images(self.source, wnid, self.summary.refused)
-        if names:
-            share.images[wnid] = len(names)
-        else:
-            share.empty.append(wnid)
-        return names
+def _list(
+    output: Store,
+    split: str,
+    source: Path,
+    folders: frozenset[str],
+    places: Mapping[str, SplitPlace],
+    summary: SplitSummary,
+) -> WrittenFile:
+    """Write the list of one split, and record its images in `summary`."""
+    wanted = sorted((place.type, wnid) for wnid, place in places.items() if place.split == split)
+    with output.create(f"{split}.txt") as file:
+        for number, wnid in progress.track(wanted, len(wanted), f"{split} folders"):
+            share = summary.shares[split][number]
+            names = _images(source, wnid, summary.refused) if wnid in folders else []
+            if names:
+                share.images[wnid] = len(names)
+            else:
+                (share.empty if wnid in folders else share.missing).append(wnid)
+            file.write(_lines(f"{wnid}/{name} {number}" for name in names))
+        return WrittenFile(f"{split}.txt", *measure(file))
 
 
 def _lines(lines: Iterable[str]) -> bytes:
