@@ -188,11 +188,7 @@ def share_among_clusters(values: ArrayLike, clusters: ArrayLike, centre: float |
 
 
 def stratified_interval(
-    values: ArrayLike,
-    labels: ArrayLike,
-    least: float = 0.0,
-    most: float = 1.0,
-    seeds: Seeds = _NO_SEEDS,
+    values: ArrayLike, labels: ArrayLike, least: float = 0.0, most: float = 1.0, seeds: Seeds = _NO_SEEDS
 ) -> tuple[float, float]:
     """Return the interval of the mean over classes of the means over their images.
 
@@ -252,11 +248,7 @@ def ratio_interval(values: ArrayLike, influences: ArrayLike, seeds: Seeds = _NO_
 
 
 def studentised_interval(
-    values: ArrayLike,
-    influences: ArrayLike,
-    replicates: int,
-    seed: int = 0,
-    seeds: Seeds = _NO_SEEDS,
+    values: ArrayLike, influences: ArrayLike, replicates: int, seed: int = 0, seeds: Seeds = _NO_SEEDS
 ) -> _Ends:
     """Return the bootstrap-t intervals of scores that are no means, such as ratios; Efron 1981.
 
@@ -389,12 +381,7 @@ def _flip_signs(changes: Floats, are_alike: bool) -> float:
 
 
 def margin_chance(
-    first: ArrayLike,
-    second: ArrayLike,
-    margin: float,
-    least: float,
-    most: float,
-    seeds: Seeds = _NO_SEEDS,
+    first: ArrayLike, second: ArrayLike, margin: float, least: float, most: float, seeds: Seeds = _NO_SEEDS
 ) -> float:
     """Return the two-sided probability by chance that the second mean is no longer `margin` above the first.
 

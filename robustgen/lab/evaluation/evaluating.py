@@ -77,12 +77,7 @@ def _list_keys(making: Making) -> dict[str, str]:
 
 
 def evaluate(
-    config: Config,
-    kind: Kind,
-    models: Sequence[Model],
-    output: str,
-    options: OnTheFly,
-    taken: ModelInput,
+    config: Config, kind: Kind, models: Sequence[Model], output: str, options: OnTheFly, taken: ModelInput
 ) -> EvaluateResult:
     """Predict a set with `models` without writing it.
 

@@ -26,14 +26,7 @@ from robustgen.lab.evaluation.store import (
     open_prediction_store,
     record_behind,
 )
-from robustgen.lab.models.base import (
-    Classifier,
-    Images,
-    Model,
-    explain_binary,
-    is_finite,
-    name_class_flag,
-)
+from robustgen.lab.models.base import Classifier, Images, Model, explain_binary, is_finite, name_class_flag
 from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import PRESETS, Pixels, Preprocessing, load_preprocessing

@@ -185,11 +185,7 @@ def render_images(
     # Observed call by call, so that workers that wait for the model do not count as silent.
     with Progress(meter, counts=False) as progress:
         results: Iterator[list[Rendered]] = submit_jobs(
-            jobs,
-            lambda rendered: rendered[0].key,
-            workers,
-            progress,
-            remedy=", or a smaller --batch-size",
+            jobs, lambda rendered: rendered[0].key, workers, progress, remedy=", or a smaller --batch-size"
         )
         for rendered in results:
             made.update({each.key: each for each in rendered})

@@ -21,14 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.errors import ArgumentError, ConfigError, OutputError, SourceError
-from robustgen.files.ledger import (
-    Differences,
-    Failure,
-    Ledger,
-    Origin,
-    Record,
-    describe_differences,
-)
+from robustgen.files.ledger import Differences, Failure, Ledger, Origin, Record, describe_differences
 from robustgen.files.set_files import START_OVER, STATE, WrittenFile
 from robustgen.files.storage import Store, open_store, prefetch
 from robustgen.files.text_files import describe_difference

@@ -294,10 +294,7 @@ _FEWEST_FOR_LINE: Final = 4
 
 
 def write_page(
-    report: Scoreboard,
-    path: Path,
-    dataset: PictureSet | None = None,
-    evidence: Evidence = NO_EVIDENCE,
+    report: Scoreboard, path: Path, dataset: PictureSet | None = None, evidence: Evidence = NO_EVIDENCE
 ) -> int:
     """Write the page about a report.
 

@@ -216,12 +216,7 @@ class Corruption(Operation):
         return self.prepared(parameters) if self.prepared else Preparation()
 
     def apply(
-        self,
-        image: Any,
-        parameters: Any,
-        rng: Any,
-        shared: dict[str, Any] | None = None,
-        given: Any = None,
+        self, image: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None = None, given: Any = None
     ) -> Any:
         """Call `function`. A plug-in's function cannot change the image, and its result is checked.
 

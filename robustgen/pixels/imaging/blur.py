@@ -42,10 +42,7 @@ def _extension(size: int, radius: int, mode: str) -> npt.NDArray[np.intp]:
 
 
 def gaussian(
-    values: npt.NDArray[Any],
-    sigma: float | tuple[float, float],
-    truncate: float = 4.0,
-    mode: str = "nearest",
+    values: npt.NDArray[Any], sigma: float | tuple[float, float], truncate: float = 4.0, mode: str = "nearest"
 ) -> AnyFloats:
     """Filter `values` with a Gaussian along rows and columns, without mixing channels.
 
@@ -412,10 +409,7 @@ def _find_blocks(places: npt.NDArray[np.intp], channels: int) -> npt.NDArray[np.
 def zoom_crop(shape: tuple[int, ...], factor: float) -> tuple[slice, slice]:
     """Return the central ceil(side / factor) rows and columns of an image, which a zoom enlarges."""
     rows, columns = _zoom_axis(shape[0], factor), _zoom_axis(shape[1], factor)
-    return (
-        slice(rows.start, rows.start + rows.length),
-        slice(columns.start, columns.start + columns.length),
-    )
+    return slice(rows.start, rows.start + rows.length), slice(columns.start, columns.start + columns.length)
 
 
 def enlarge(crop: AnyFloats, shape: tuple[int, int], factor: float) -> AnyFloats:

@@ -151,13 +151,7 @@ def _measure_margins(sides: Sequence[int], width: int, height: int) -> tuple[int
     return rows - height, columns - width
 
 
-def affine(
-    image: Rgb,
-    *,
-    angle: float = 0.0,
-    scale: float = 1.0,
-    shear: float = 0.0,
-) -> Rgb:
+def affine(image: Rgb, *, angle: float = 0.0, scale: float = 1.0, shear: float = 0.0) -> Rgb:
     """Rotate, scale and shear about the centre; outside is black, the size is kept.
 
     Parameters

@@ -26,12 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from robustgen.errors import (
-    ArgumentError,
-    ImageError,
-    MissingDependencyError,
-    WriteError,
-)
+from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, WriteError
 from robustgen.files.storage.host import read_regular
 from robustgen.pixels.imaging.decode import complain, reason_of
 from robustgen.pixels.imaging.frames import USUAL_RATE, Clip, peek

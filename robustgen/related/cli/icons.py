@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 @command("make-icons")
-@takes(
-    parts=(Part.OPERATIONS, Part.OUTPUT, Part.JOBS),
-    choices=IconChoices,
-    running=Running,
-)
+@takes(parts=(Part.OPERATIONS, Part.OUTPUT, Part.JOBS), choices=IconChoices, running=Running)
 def make_icons(choices: IconChoices, running: Running) -> PlannedSet | None:
     """Write icons of several styles, as in Icons-50.
 

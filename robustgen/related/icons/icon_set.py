@@ -275,10 +275,7 @@ def _check_styles(styles: Sequence[Style], choice: Choice, store: Store) -> None
 
 
 def _settings(
-    choices: IconChoices,
-    classes: dict[str, tuple[str, ...]],
-    source: EmojiPackages,
-    styles: Sequence[Style],
+    choices: IconChoices, classes: dict[str, tuple[str, ...]], source: EmojiPackages, styles: Sequence[Style]
 ) -> dict[str, Any]:
     # An unreadable picture counts, because it may be repaired.
     icons = sorted((*source.sifted.keys, *source.sifted.unreadable))
