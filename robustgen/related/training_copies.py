@@ -23,7 +23,6 @@ from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats.encoders import JpegEncoder
 from robustgen.sets.formats.trees import TreeWriter
 from robustgen.sets.sources.arrays import NumberedSource
-from robustgen.sets.sources.base import Source
 from robustgen.sets.sources.imagenet import TinyImageNet
 from robustgen.settings.yaml_files import config_folder
 
@@ -85,7 +84,11 @@ def plan_copies(choices: AugMixChoices) -> Plan:
     """
     store = open_store(choices.resolve_output("augmix"))
     source = open_chosen_source(choices, SetLedger(store).index_place)
-    _check_training(source)
+    # Nobody should train by accident on a test split.
+    if isinstance(source, NumberedSource):
+        raise SourceError(f"{source.location}: has no class folders; see robustgen.torch.AugMixDataset")
+    if isinstance(source, TinyImageNet) and source.split != "train":
+        raise SourceError(f"{source.location}: Tiny ImageNet's validation images; give --split train")
     parameters = AugMix(choices.severity, choices.width, choices.depth, choices.alpha, choices.operations)
     recipe = AugMixRecipe(parameters, choices.edition, choices.seed)
     keys, copies = select_keys(source, choices), range(1, choices.copies + 1)
@@ -106,11 +109,3 @@ def refuse_scored_source(choices: AugMixChoices) -> None:
     origin = Path(choices.origins.get("source", "").rpartition(":")[0])
     if origin.parent == config_folder():
         raise ConfigError(f"--dataset {origin.stem}: test images; name training images with --source")
-
-
-def _check_training(source: Source) -> None:
-    # Nobody should train by accident on a test split.
-    if isinstance(source, NumberedSource):
-        raise SourceError(f"{source.location}: has no class folders; see robustgen.torch.AugMixDataset")
-    if isinstance(source, TinyImageNet) and source.split != "train":
-        raise SourceError(f"{source.location}: Tiny ImageNet's validation images; give --split train")

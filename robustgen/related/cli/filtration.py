@@ -71,24 +71,23 @@ def filter_o(options: OutlyingFiltering, runtime: Runtime) -> None:
 def _filter(rule: "Rule", options: Filtering, runtime: Runtime) -> None:
     failures = 0
     if options.model:
-        failures = _shortlist(rule, options, runtime)
+        from robustgen.related.filtration.filtering import filter_images
+
+        stop_in_order()
+        summary = filter_images(rule, options, runtime)
+        _show_steps(summary, options.output)
+        failures = len(summary.failures)
     elif not options.accept:
         raise ConfigError("give --model, or --accept with the list of a review")
     elif idle := sorted((options.flagged | runtime.flagged) - _OF_ACCEPTING):
         raise ConfigError(f"--accept uses the existing shortlist; without --model, omit {spell(idle[0])}")
     if options.accept:
-        _accept(rule, options)
+        from robustgen.related.filtration.accepting import accept
+
+        done = accept(rule, options)
+        what = f"{format_count(done.files, 'image')} of {format_count(done.classes, 'folder')}"
+        echo(f"{what} {'accepted' if done.made else 'were there already'}, in {format_path(done.root)}")
     sys.exit(1 if failures else 0)
-
-
-def _shortlist(rule: "Rule", options: Filtering, runtime: Runtime) -> int:
-    """Write the shortlist and print a summary; return the number of unusable images."""
-    from robustgen.related.filtration.filtering import filter_images
-
-    stop_in_order()
-    summary = filter_images(rule, options, runtime)
-    _show_steps(summary, options.output)
-    return len(summary.failures)
 
 
 def _show_steps(summary: "FilterResult", output: str) -> None:
@@ -105,11 +104,3 @@ def _show_steps(summary: "FilterResult", output: str) -> None:
         failed = format_count(len(summary.failures), "image")
         echo(f"{failed} unusable, listed in {format_path(f'{output}/errors.jsonl')}:", err=True)
         echo_failures(sorted(summary.failures.items()))
-
-
-def _accept(rule: "Rule", options: Filtering) -> None:
-    from robustgen.related.filtration.accepting import accept
-
-    done = accept(rule, options)
-    what = f"{format_count(done.files, 'image')} of {format_count(done.classes, 'folder')}"
-    echo(f"{what} {'accepted' if done.made else 'were there already'}, in {format_path(done.root)}")

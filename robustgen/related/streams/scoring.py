@@ -171,9 +171,9 @@ class StreamScores:
         def draw(figure: Any) -> None:
             axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
             for each, (label, places) in zip(axes, panels.items(), strict=True):
-                handles = draw_lines(
-                    each, [[self._point(model, *place) for place in places] for model in models]
-                )
+                lines = [[self.errors[(model, *place)] for place in places] for model in models]
+                points = [[Point(e.error, (e.low, e.high)).scale(100) for e in line] for line in lines]
+                handles = draw_lines(each, points)
                 ticks = [format_name(name) if label == "Corruption" else str(visit) for visit, name in places]
                 each.set_xticks(range(len(ticks)), ticks)
                 if label == "Corruption":
@@ -184,10 +184,6 @@ class StreamScores:
             add_legend(figure, handles, models)
 
         draw_chart(path, (width, _HEIGHT * len(panels) + arrange_legend(models, width)[2]), draw)
-
-    def _point(self, model: str, visit: int, name: str) -> Point:
-        found = self.errors[model, visit, name]
-        return Point(found.error, (found.low, found.high)).scale(100)
 
 
 def score_stream(options: StreamScoring) -> StreamScores:
