@@ -1,6 +1,10 @@
 """The release: its number in every file, and that no byte of a set depends on it."""
 
+import json
+import os
 import re
+import shutil
+import subprocess
 from importlib import metadata
 from pathlib import Path
 
@@ -95,6 +99,38 @@ def test_workflows_run_what_was_read_and_keep_no_credentials():
         assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"]), step
         if step["uses"].startswith("actions/checkout@"):
             assert step["with"]["persist-credentials"] is False
+
+
+def test_pages_of_all_releases_are_listed_for_the_selector(tmp_path):
+    """The newest release is first and is where the address without a version leads."""
+    put = tmp_path / "scripts" / "site_versions.sh"
+    put.parent.mkdir()
+    shutil.copy(ROOT / "scripts" / put.name, put)
+    (tmp_path / "mkdocs.yml").write_text("site_url: https://pages\n")
+    mkdocs = tmp_path / "venv" / "bin" / "mkdocs"
+    mkdocs.parent.mkdir(parents=True)
+    mkdocs.write_text('#!/bin/sh\nmkdir -p "$4" && cp mkdocs.yml "$4"\n')
+    mkdocs.chmod(0o755)
+    own = {**os.environ, "VENV": "venv"}
+    shell = "git init -q . && git add scripts mkdocs.yml"
+    name = "-c user.name=Name -c user.email=name@example.org"
+    subprocess.run(["sh", "-c", f"{shell} && git {name} commit -q -m Release"], cwd=tmp_path, check=True)
+
+    def build():
+        subprocess.run([put], cwd=tmp_path, env=own, check=True)
+        site = tmp_path / "build" / "site-versions"
+        (first,) = re.findall("url=([^\"]+)/", (site / "index.html").read_text())
+        listed = [each["version"] for each in json.loads((site / "versions.json").read_text())]
+        for version in listed:
+            page = yaml.safe_load((site / version / "mkdocs.yml").read_text())
+            assert page["site_url"] == f"https://pages/{version}"
+        return first, listed
+
+    assert build() == ("main", ["main"])
+    for tag in ("v1.0.0", "v1.10.0", "v1.10.0rc1", "v1.9.0"):
+        subprocess.run(["git", "tag", tag], cwd=tmp_path, check=True)
+    assert build() == ("1.10.0", ["1.10.0", "1.10.0rc1", "1.9.0", "1.0.0", "main"])
+    assert yaml.safe_load((ROOT / "mkdocs.yml").read_text())["extra"]["version"]["provider"] == "mike"
 
 
 def test_nothing_is_published_before_its_tests_and_under_another_version():
