@@ -1,5 +1,6 @@
 """The release: its number in every file, and that no byte of a set depends on it."""
 
+import hashlib
 import json
 import os
 import re
@@ -22,6 +23,9 @@ def test_every_file_has_the_number_of_the_release():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     recipe = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
     assert citation["version"] == recipe["context"]["version"] == robustgen.__version__
+    needed = [each for each in metadata.requires("robustgen") or () if ";" not in each]
+    bounds = {each.lower().replace(">=", " >=") for each in needed}
+    assert len(bounds) > 5 and bounds <= {each.lower() for each in recipe["requirements"]["run"]}
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.findall(r"^## \[([^]]+)\]", changes, re.MULTILINE)[0] == robustgen.__version__
 
@@ -119,7 +123,7 @@ def test_pages_of_all_releases_are_listed_for_the_selector(tmp_path):
     def build():
         subprocess.run([put], cwd=tmp_path, env=own, check=True)
         site = tmp_path / "build" / "site-versions"
-        (first,) = re.findall("url=([^\"]+)/", (site / "index.html").read_text())
+        (first,) = re.findall('url=([^"]+)/', (site / "index.html").read_text())
         listed = [each["version"] for each in json.loads((site / "versions.json").read_text())]
         for version in listed:
             page = yaml.safe_load((site / version / "mkdocs.yml").read_text())
@@ -139,3 +143,23 @@ def test_nothing_is_published_before_its_tests_and_under_another_version():
     assert jobs["tests"]["uses"].endswith("/tests.yml")
     assert any("TAG" in step.get("env", {}) for step in jobs["build"]["steps"])
     assert [name for name, job in jobs.items() if "permissions" in job] == ["publish"]
+
+
+def test_steps_of_a_release_compare_its_tag_and_fill_in_the_digest(tmp_path):
+    def run(named, **own):
+        (step,) = (each["run"] for each in steps if each.get("name", "").startswith(named))
+        return subprocess.run(["bash", "-e", "-c", step], cwd=tmp_path, env={**os.environ, **own}).returncode
+
+    steps = read_workflows()["release"]["jobs"]["build"]["steps"]
+    for folder in ("dist", "conda"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "dist" / "robustgen-1.2.0-py3-none-any.whl").touch()
+    (tmp_path / "dist" / "robustgen-1.2.0.tar.gz").write_bytes(b"sdist")
+    assert run("the tag", TAG="v1.2.0") == 0 and run("the tag", TAG="v1.2.1") == 1
+    recipe = tmp_path / "conda" / "recipe.yaml"
+    shutil.copy(ROOT / "conda" / "recipe.yaml", recipe)
+    assert run("the conda recipe") == 0
+    filled = yaml.safe_load(recipe.read_text())
+    assert filled["source"].pop("sha256") == hashlib.sha256(b"sdist").hexdigest()
+    before = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text())
+    assert before["source"].pop("sha256") == "0" * 64 and filled == before
