@@ -21,6 +21,7 @@ from robustgen.settings.scoring import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from robustgen.lab.scores.exhibits import Examples
     from robustgen.lab.scores.gates import Evidence, Judgement
     from robustgen.lab.scores.table_page import TableReport
 
@@ -122,11 +123,14 @@ def score_detection(options: DetectionScoring) -> None:
       --clean-results clean.json --compare-with published
     """
     from robustgen.lab.scores import detection
+    from robustgen.sets.dataset.opening import open_set
     from robustgen.sets.executors import count_cores
 
     _check_page(options)
     options = options.model_copy(update={"jobs": options.jobs or count_cores()})
-    _tell(detection.score_detections(options), options, options.format)
+    opened = open_set(options.predicted_set) if options.predicted_set else None
+    report = detection.score_detections(options, opened)
+    _tell(report, options, options.format, examples=report.examples)
 
 
 @command("score-segmentation")
@@ -147,7 +151,8 @@ def score_segmentation(options: SegmentationScoring) -> None:
 
     _check_page(options)
     options = options.model_copy(update={"jobs": options.jobs or count_cores()})
-    _tell(segmentation.score_segmentation(options), options, options.format)
+    report = segmentation.score_segmentation(options)
+    _tell(report, options, options.format, examples=report.examples)
 
 
 @command("score-answers")
@@ -185,6 +190,7 @@ def _tell(
     options: Gated | AnswerScoring,
     layout: str,
     judgements: "Sequence[Judgement]" = (),
+    examples: "Examples | None" = None,
 ) -> None:
     """Print a report, write its page, and end with status 1 if a condition holds, by default of one model."""
     from robustgen.lab.scores.gates import Evidence, judge
@@ -196,7 +202,7 @@ def _tell(
     text = render_report(report, layout, table_width(), evidence)
     echo_report(text + _list_failures(evidence, layout), report.notes)
     if path := options.output:
-        size = write_table_page(report, evidence, path)
+        size = write_table_page(report, evidence, path, examples)
         echo(f"{format_path(path.absolute())}, {format_size(size)}", err=True)
     _finish(evidence)
 

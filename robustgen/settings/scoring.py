@@ -252,6 +252,8 @@ class DetectionScoring(CellScoring, TableForm, Gated):
     """COCO result files, such as 'preds/{corruption}/{severity}.json'"""
     clean: Annotated[Path, Flag(SOURCE, "FILE", usual=True, name="clean-results")]
     """COCO results on the clean images"""
+    predicted_set: Annotated[ExpandedLocation | None, Flag(SOURCE, "SET", usual=True)] = None
+    """the corrupted set, for pictures below the boxes on the page"""
     type: Annotated[tuple[Literal["bbox", "segm"], ...], Flag(CONTENT)] = ()
     """boxes or masks; repeatable; default the types in the results"""
     name: Annotated[str, Flag(OUTPUT, "NAME")] = "model"

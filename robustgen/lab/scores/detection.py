@@ -32,6 +32,7 @@ from robustgen.lab.evaluation.detection.reading import (
 )
 from robustgen.lab.evaluation.processes import map_files
 from robustgen.lab.models.masks import import_pycocotools
+from robustgen.lab.scores.exhibits import Examples, caption, choose_cells, choose_images, draw_boxes
 from robustgen.lab.scores.intervals import Interval, warn_of_few
 from robustgen.lab.scores.result_grid import (
     GridCell,
@@ -41,11 +42,13 @@ from robustgen.lab.scores.result_grid import (
     find_cells,
     tabulate_severities,
 )
+from robustgen.lab.scores.scoring import PictureSet
 from robustgen.lab.scores.table_page import group_curves
 from robustgen.metrics.bootstrap import border_width, draw_weights, percentile_interval
 from robustgen.metrics.classification import Floats
 from robustgen.metrics.corruption_errors import read_published
-from robustgen.pixels.benchmarks.kinds import CLEAN
+from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, IMAGENET_C
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.settings.scoring import DetectionScoring
 
 # --- COCO's evaluation ----------------------------------------------------------------------------
@@ -318,6 +321,8 @@ class DetectionReport:
         A table of published values to compare with.
     recorded : dict of str to dict
         Content of the `detections.json` of the results, by the name of the detector.
+    examples : Examples, optional
+        Pictures with boxes.
     """
 
     model: str
@@ -326,6 +331,7 @@ class DetectionReport:
     notes: list[str]
     published: Mapping[str, Any] | None = None
     recorded: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    examples: Examples | None = None
 
     title = "detection"
     method = (
@@ -438,8 +444,8 @@ def _tabulate(scores: DetectionScores) -> list[text.Table]:
     ]
 
 
-def score_detections(options: DetectionScoring) -> DetectionReport:
-    """Score the COCO result files of one detector.
+def score_detections(options: DetectionScoring, dataset: PictureSet | None = None) -> DetectionReport:
+    """Score the COCO result files of one detector, and draw boxes on images of `dataset` for its page.
 
     Raises
     ------
@@ -489,7 +495,41 @@ def score_detections(options: DetectionScoring) -> DetectionReport:
     if published:
         notes.append("{title}: {images}. {source}. {terms}.".format(**published))
     recorded = {options.name: read_described(next(iter(cells.values())))}
-    return DetectionReport(options.name, len(truth.sizes), scores, notes, published, recorded)
+    files = dict(zip(places, paths, strict=True))
+    examples = _draw_boxes(truth, files, scores[0], dataset) if options.output else None
+    return DetectionReport(options.name, len(truth.sizes), scores, notes, published, recorded, examples)
+
+
+# Score from which a detection is drawn.
+_DRAWN: Final = 0.5
+
+
+def _draw_boxes(
+    truth: Annotations,
+    files: Mapping[GridCell | None, Path],
+    scores: DetectionScores,
+    dataset: PictureSet | None,
+) -> Examples | None:
+    """Return the boxes of a few images, clean and under the corruption with the lowest AP."""
+    boxes: dict[int, list[Sequence[float]]] = {}
+    for each in truth.content["annotations"]:
+        boxes.setdefault(each["image_id"], []).append(each["bbox"])
+    names = {each["id"]: str(each.get("file_name", each["id"])) for each in truth.content["images"]}
+    chosen = choose_images(sorted(boxes, key=names.__getitem__))
+    rows: dict[str, dict[str, Rgb]] = {names[image]: {} for image in chosen}
+    keys = {Path(key).stem: key for key in dataset.keys_of(dataset.variants[0])} if dataset else {}
+    for cell in choose_cells({cell: stats["AP"] for cell, stats in scores.cells.items()}):
+        detections = read_results(files[cell], truth)
+        variant = IMAGENET_C.variant(*cell) if cell else CLEAN_VARIANT
+        for image in chosen:
+            mine = (each for each in detections if each["image_id"] == image and each["score"] >= _DRAWN)
+            found, key = [each["bbox"] for each in mine if "bbox" in each], keys.get(Path(names[image]).stem)
+            picture = np.full((*truth.sizes[image], 3), 128, np.uint8)
+            if dataset and key and variant in dataset.variants:
+                picture = dataset.load(variant, key)
+            rows[names[image]][caption(cell)] = draw_boxes(picture, boxes[image], found)
+    about = f"Green boxes are true, orange ones are detections with a score of at least {_DRAWN}."
+    return Examples(about + " --predicted-set SET shows the pictures below them." * (not dataset), rows)
 
 
 @dataclass(frozen=True)

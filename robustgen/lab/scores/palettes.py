@@ -33,7 +33,7 @@ def read_palette(path: Path) -> Palette:
         The file cannot be read, or a line is no colour; the message names it.
     """
     if str(path) == VOC:
-        return {_compose_voc(label): label for label in range(_LARGEST + 1)}
+        return {compose_voc(label): label for label in range(_LARGEST + 1)}
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, ValueError) as error:
@@ -58,7 +58,7 @@ def read_palette(path: Path) -> Palette:
     return palette
 
 
-def _compose_voc(label: int) -> Colour:
+def compose_voc(label: int) -> Colour:
     """Return the colour of a class in Pascal VOC: its bits, dealt to red, green and blue in turn."""
     red, green, blue = (sum((label >> 3 * bit + of & 1) << 7 - bit for bit in range(8)) for of in range(3))
     return red, green, blue

@@ -17,8 +17,9 @@ from robustgen.display.charts import CurveGroup
 from robustgen.errors import ArgumentError, ConfigError, ImageError, SourceError
 from robustgen.files.text_files import describe_difference, read_json
 from robustgen.lab.evaluation.processes import map_files
+from robustgen.lab.scores.exhibits import Examples, caption, choose_cells, choose_images, colour_map
 from robustgen.lab.scores.intervals import Interval
-from robustgen.lab.scores.palettes import Palette, find_classes, read_palette
+from robustgen.lab.scores.palettes import Palette, compose_voc, find_classes, read_palette
 from robustgen.lab.scores.result_grid import (
     GridCell,
     averaged_cells,
@@ -38,6 +39,7 @@ from robustgen.metrics.classification import (
 from robustgen.metrics.corruption_errors import CORRUPTION_ERROR, RELATIVE_CORRUPTION_ERROR
 from robustgen.metrics.intervals import jackknife_interval
 from robustgen.pixels.benchmarks.kinds import CLEAN
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import read_label_map
 from robustgen.settings.scoring import SegmentationScoring
 
@@ -178,6 +180,8 @@ class SegmentationReport:
     notes : list of str
     left : dict to ndarray of shape (groups, 3, classes)
         Counts without each group of images, mostly of one; empty without intervals.
+    examples : Examples, optional
+        Pictures of true and predicted maps.
     """
 
     model: str
@@ -187,6 +191,7 @@ class SegmentationReport:
     reference: Mapping[str, Any] | None
     notes: list[str]
     left: Mapping[GridCell | None, NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    examples: Examples | None = None
 
     def miou(self, cell: GridCell | None) -> float:
         """Return the mean intersection over union of a cell; for None, on the clean images."""
@@ -360,9 +365,33 @@ def score_segmentation(options: SegmentationScoring) -> SegmentationReport:
         notes.append(hint)
     places = [None, *cells]
     left = dict(zip(places, (total - groups).swapaxes(0, 1), strict=True)) if options.replicates else {}
-    return SegmentationReport(
-        options.name, len(names), dict(zip(places, total, strict=True)), averaged, known, notes, left
-    )
+    counted = dict(zip(places, total, strict=True))
+    report = SegmentationReport(options.name, len(names), counted, averaged, known, notes, left)
+    shown = options.output and _draw_maps(report, maps, dict(zip(places, found, strict=True)), labels)
+    return replace(report, examples=shown or None)
+
+
+def _draw_maps(
+    report: SegmentationReport,
+    truth: Mapping[str, Path],
+    found: Mapping[GridCell | None, Mapping[str, Path]],
+    labels: LabelFormat,
+) -> Examples:
+    """Return the maps of a few images, clean and under the corruption with the lowest mIoU."""
+    cells = choose_cells({cell: report.miou(cell) for cell in report.counts if cell})
+    given = {label: colour for colour, label in (labels.palette or {}).items()}
+    colours = {label: compose_voc(label % 256) for label in range(labels.classes)} | given
+
+    def draw(path: Path, of: str) -> Rgb:
+        return colour_map(labels.read(path, of), colours, labels.void)
+
+    rows = {
+        name: {"truth": draw(truth[name], "truth")}
+        | {caption(cell): draw(found[cell][name], "results") for cell in cells}
+        for name in choose_images(sorted(truth))
+    }
+    named = "of --palette" if labels.palette else "that Pascal VOC gives their numbers"
+    return Examples(f"Classes have the colours {named}; white pixels are ignored.", rows)
 
 
 def _read_reference(path: Path, cells: Sequence[GridCell]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from robustgen.display.charts import Curve, CurveGroup, Point
 from robustgen.display.html import render_page
 from robustgen.display.text import Cell, Table, format_as
 from robustgen.files.storage import save
+from robustgen.lab.scores.exhibits import Examples
 from robustgen.lab.scores.gates import NO_EVIDENCE, Evidence
 from robustgen.lab.scores.intervals import Interval
 from robustgen.lab.scores.result_grid import GridCell
@@ -89,7 +90,9 @@ def render_report(report: TableReport, layout: str, width: int = 0, evidence: Ev
     )
 
 
-def write_table_page(report: TableReport, evidence: Evidence, path: Path) -> int:
+def write_table_page(
+    report: TableReport, evidence: Evidence, path: Path, examples: Examples | None = None
+) -> int:
     """Write the page about a report, and return its size in bytes.
 
     Raises
@@ -102,6 +105,7 @@ def write_table_page(report: TableReport, evidence: Evidence, path: Path) -> int
     page = render_page(
         "tables.html",
         report=report,
+        examples=examples,
         tables=tables,
         intervals=any(isinstance(cell, Cell) and cell.interval for cell in cells),
         data=report.as_dict() | evidence.as_dict(),

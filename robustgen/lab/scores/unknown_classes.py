@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from robustgen.display.charts import CurveGroup
+from robustgen.display.charts import Curve, CurveGroup
 from robustgen.display.text import Cell, Table, format_count
 from robustgen.errors import ArgumentError, SourceError
 from robustgen.files.storage import locate, open_store
@@ -32,6 +32,8 @@ CONFIDENCES: Final[Mapping[str, Callable[[NDArray[Any]], Floats]]] = {
 }
 """Confidences computed from logits: maximum softmax probability by its log-odds, maximum logit, negative free
 energy."""
+_STEP: Final = 5
+"""Distance in per cent of the points of curves."""
 _HEADS: Final = ("FPR@95", "AUROC", "AUPR in", "AUPR out")
 
 
@@ -55,6 +57,8 @@ class UnknownClassesReport:
     notes : list of str
     recorded : dict of str to dict
         Content of `predictions.json` beside each file, by the model and the OOD sets.
+    found : dict of str to list of float
+        For each OOD set, the share below the confidence that 0, 5, ... 100 % of the ID images do not exceed.
     """
 
     model: str
@@ -65,6 +69,7 @@ class UnknownClassesReport:
     intervals: dict[str, list[Interval]]
     notes: list[str]
     recorded: Mapping[str, Mapping[str, Any]]
+    found: Mapping[str, list[float]]
 
     @property
     def mean(self) -> DetectionRates:
@@ -116,8 +121,10 @@ class UnknownClassesReport:
         return [Table(title, ("OOD set", *_HEADS), cells)]
 
     def list_curves(self) -> list[CurveGroup]:
-        """Return no curves."""
-        return []
+        """Return the share of each OOD set that is found, against that of ID images taken for unknown."""
+        steps = [*range(0, 101, _STEP)]
+        curves = [Curve(name, [*steps], found, found, found) for name, found in self.found.items()]
+        return [CurveGroup("Unknown images found in % (ROC)", "False positives in %", {"": curves})]
 
     def list_records(self) -> list[dict[str, object]]:
         """Return the rows of the CSV: values and the ends of their intervals."""
@@ -175,7 +182,11 @@ def score_unknown_classes(options: UnknownClassScoring) -> UnknownClassesReport:
     notes = warn_of_few(options.replicates)
     folders = {model: options.known[0], **dict(zip(others, options.unknown, strict=True))}
     recorded = {name: _read_recorded(path.absolute()) for name, path in folders.items()}
-    return UnknownClassesReport(model, accuracy, len(values), rates, accuracy_interval, ends, notes, recorded)
+    limits = np.quantile(values, np.arange(0, 1.001, _STEP / 100), method="lower")
+    curves = {name: [float(np.mean(each <= limit)) for limit in limits] for name, each in found.items()}
+    return UnknownClassesReport(
+        model, accuracy, len(values), rates, accuracy_interval, ends, notes, recorded, curves
+    )
 
 
 def _find_intervals(
