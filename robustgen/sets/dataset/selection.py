@@ -250,7 +250,7 @@ def read_subset(source: Items[Any], config: Choices) -> Listed:
     may_lack = isinstance(source, (ImageFolder, LabelledFolder)) and source.lacks_split
     asked = Asked(*columns, config.split, config.split is not None and may_lack)
     try:
-        return select_listed(config.subset[1:], keys, maps, asked)
+        return select_listed(config.subset[1:], keys, maps, asked, source.location.rpartition("/")[2])
     except ConfigError as error:
         left = isinstance(source, TreeItems) and source.left_out
         hint = "; label maps are no images of the set unless you --set maps=none" if left else ""

@@ -20,6 +20,7 @@ from robustgen.sets.sources.labels import is_label_column
 from robustgen.sets.sources.rows import (
     ANY,
     Asked,
+    is_split_word,
     is_title,
     list_tables,
     read_rows,
@@ -50,7 +51,7 @@ class Listed(NamedTuple):
 
 
 def select_listed(
-    path: str, keys: tuple[str, ...], maps: frozenset[str] = frozenset(), asked: Asked = ANY
+    path: str, keys: tuple[str, ...], maps: frozenset[str] = frozenset(), asked: Asked = ANY, folder: str = ""
 ) -> Listed:
     """Return the images that a file lists.
 
@@ -63,6 +64,8 @@ def select_listed(
         Those of the `keys` that are label maps, which are only meant where nothing else can be.
     asked : Asked
         Names of columns, and the split.
+    folder : str
+        Name of the folder of the source.
 
     Raises
     ------
@@ -71,7 +74,7 @@ def select_listed(
     """
     try:
         store, name = locate(path)
-        return _select(store.read(name), path, keys, maps, asked)
+        return _select(store.read(name), path, keys, maps, asked, folder)
     except OSError as error:
         raise ConfigError(f"subset {path}: cannot be read: {error.strerror}") from error
     except SourceError as error:
@@ -80,7 +83,9 @@ def select_listed(
 
 # Planning a set asks for the images of a list, and for remarks on it.
 @lru_cache(maxsize=1)
-def _select(content: bytes, path: str, keys: tuple[str, ...], maps: frozenset[str], asked: Asked) -> Listed:
+def _select(
+    content: bytes, path: str, keys: tuple[str, ...], maps: frozenset[str], asked: Asked, folder: str
+) -> Listed:
     index = _KeyIndex(keys)
     listed = "'robustgen list --keys' prints all keys"
     first = f"the source has no such image; its first key is {keys[0]!r} ({listed})"
@@ -102,7 +107,7 @@ def _select(content: bytes, path: str, keys: tuple[str, ...], maps: frozenset[st
         raise refuse_unmatched(tables, path, asked, keys[0], is_label_column)
     if read.title and not any(map(is_title, read.header)):
         raise ConfigError(f"{read.title}: read {read.header[read.header.index(read.file)]!r}, but {first}")
-    wanted = set[str]()
+    wanted, above = set[str](), dict[str, str]()
     for (row, cells), found in zip(read.rows, read.found, strict=True):
         cell = cells[read.header.index(read.file)]
         if [*map(str, cells[1:])] == [_NOT_OF_THE_CLASS]:
@@ -113,6 +118,15 @@ def _select(content: bytes, path: str, keys: tuple[str, ...], maps: frozenset[st
             one, other = (images[0] for images in sorted(found)[:2])
             raise ConfigError(f"{row}: {cell!r} may be {one!r} or {other!r}: write one of these keys")
         wanted.update(*found)
+        if len(found[0]) == 1 and (head := _find_above(str(cell), found[0][0])):
+            above[head] = row
+    splits = sorted(each for each in {folder, *above} if is_split_word(each))
+    if len(splits) > 1:
+        first = next(each for each in splits if each != folder)
+        raise ConfigError(
+            f"{above[first]}: an image of {first!r} has the name of one in the source, which may be of "
+            f"{' or '.join(map(repr, splits))}: list those of one split, and name its folder with --source"
+        )
     return Listed(
         tuple(key for key in keys if key in wanted),
         (*read.describe_prefixes(path, index.with_prefix | pictures.with_prefix), *read.doubt_splits(path)),
@@ -167,6 +181,14 @@ class _KeyIndex:
         for path, keys in inside.items():
             names[path.rpartition("/")[2]][path] = tuple(keys)
         return names
+
+
+def _find_above(cell: str, key: str) -> str:
+    """Return the name of the folder in a cell which is above the image `key`; "" if there is none."""
+    folders = [
+        part for part in re.split(r"[/\\]", cell.strip())[: -1 - key.count("/")] if part not in ("", ".")
+    ]
+    return folders[-1] if folders else ""
 
 
 def _group(names: Iterable[tuple[str, str]]) -> dict[str, dict[str, Images]]:

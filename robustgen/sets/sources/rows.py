@@ -25,15 +25,13 @@ from robustgen.sets.sources.places import VIDEOS
 Found = TypeVar("Found")
 """What a cell names: images, in any form; false for nothing."""
 
-# Without case, spaces, hyphens and underscores, which differ from tool to tool.
-_FILE_COLUMNS: Final = frozenset(
-    {
-        *("file", "path", "filename", "filepath", "filenames", "key", "rgb", "images"),
-        *("image", "imageid", "imagename", "imagepath", "imagefile", "imageurl", "img", "imgname", "imgpath"),
-        *("video", "videoid", "videoname", "videopath", "youtubeid", "ytid"),
-    }
+# Names of columns, without case, spaces, hyphens and underscores, which differ from tool to tool.
+_FILE_COLUMN: Final = re.compile(
+    r"(?=.*(image|img|file|fname|path|video|photo|picture|youtube|ytid))"
+    r"(image|img|file|f(?=name|path)|video|clip|photo|picture|frame(?=name|path|file)|youtube|yt|rel|relative|full"
+    r"|abs|absolute|local|name|path|id|url|uri)+s?|key|rgb"
 )
-_MAYBE_OF_FILES: Final = _FILE_COLUMNS | {"id", "name", "url", "cocourl", "index", "idx", "nr", "no"}
+_MAYBE_OF_FILES: Final = frozenset({"id", "name", "url", "cocourl", "index", "idx", "nr", "no"})
 _SPLIT_COLUMNS: Final = frozenset(
     {
         *(
@@ -202,7 +200,12 @@ class Reading(Generic[Found]):
 
 def is_title(name: str) -> bool:
     """Return whether tools give this name to a column of files."""
-    return plain(name) in _MAYBE_OF_FILES
+    return plain(name) in _MAYBE_OF_FILES or bool(_FILE_COLUMN.fullmatch(plain(name)))
+
+
+def is_split_word(name: str) -> bool:
+    """Return whether a folder or a value has the usual name of a split."""
+    return name.lower() in _SPLIT_WORDS
 
 
 def refuse_chats(read: Reading[Any], where: str) -> None:
@@ -325,7 +328,7 @@ def _find_files(
         count = sum(map(bool, found))
         files = sum(bool(each) and _is_path(cell) for each, cell in zip(found, cells, strict=True))
         if count:
-            columns.append(_Column((files, count, plain(titles[number]) in _MAYBE_OF_FILES), number, found))
+            columns.append(_Column((files, count, is_title(titles[number])), number, found))
     return sorted(columns, key=lambda each: each.score, reverse=True)
 
 
@@ -346,7 +349,7 @@ def _list_candidates(table: Table, asked: Asked, is_label: Callable[[str], bool]
         n: [str(cell) for cell in table.column(n)[not table.header :]] or titles[n : n + 1] for n in open_
     }
     numbers = [n for n in open_ if all(_NUMBER.fullmatch(cell) or not cell for cell in cells[n])]
-    named = [n for n in open_ if plain(titles[n]) in _FILE_COLUMNS]
+    named = [n for n in open_ if _FILE_COLUMN.fullmatch(plain(titles[n]))]
     if any(n not in numbers and (n in named or _are_paths(cells[n])) for n in open_):
         return [n for n in open_ if n not in numbers]
     # Under any other title, numbers are ages, scores and the like.
@@ -382,7 +385,10 @@ def _name_columns(table: Table, column: _Column[Found], is_label: Callable[[str]
     for row, cells in rows:
         if any(cells[len(header) :]):
             listed = ", ".join(header)
-            raise SourceError(f"{row}: {len(cells)} cells, but there are {len(header)} columns: {listed}")
+            raise SourceError(
+                f"{row}: {len(cells)} cells, but there are {len(header)} columns: {listed}; remove "
+                "what is above the header, and write as many cells into each line"
+            )
     return Reading(header, rows, found, header[column.number], title=title)
 
 
@@ -463,7 +469,8 @@ def _find_split(read: Reading[Any], where: str, asked: Asked, is_label: Callable
     found = []
     for title in others:
         cells = {as_text(cell).lower() for cell in read.column(title).values()}
-        is_word = cells <= _SPLIT_WORDS and not is_label(title) and len(cells) > 1
+        words = {re.split(r"[\W\d_]", cell, maxsplit=1)[0] for cell in cells}
+        is_word = words <= _SPLIT_WORDS and not is_label(title) and len(words) > 1
         # Without a header: the only other column in a file of splits, and the third one after a label.
         place = (read.header.index(read.file), title, len(read.header))
         is_few = cells <= _SPLIT_WORDS | _SPLIT_NUMBERS and not has_header

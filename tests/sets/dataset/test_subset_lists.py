@@ -172,3 +172,17 @@ def test_labels_and_a_list_choose_the_split_that_a_folder_has(tmp_path):
         cli("make-c", *of_split, "--corruptions", "gaussian_noise", "--severities", "3", "--no-clean")
         sets.append({path.name: path.read_bytes() for path in (output / "gaussian_noise/3").rglob("*.jpg")})
     assert len(sets[0]) == 2 and all(each == sets[0] for each in sets)
+
+
+@pytest.mark.parametrize(
+    ("text", "folder"),
+    [("train/1.jpg 0\ntest/2.jpg 1\n", "images"), ("/data/x/test/1.jpg\n", "train"), ("val\\1\n", "test")],
+)
+def test_images_of_another_split_are_not_those_of_the_source(tmp_path, text, folder):
+    (tmp_path / "list.txt").write_text(text)
+    keys = ("1.jpg", "2.jpg")
+    with pytest.raises(ConfigError, match="--source"):
+        select_listed(str(tmp_path / "list.txt"), keys, folder=folder)
+    own = text.replace("test", "val").replace("train", "val")
+    (tmp_path / "list.txt").write_text(own)
+    assert select_listed(str(tmp_path / "list.txt"), keys, folder="val").keys == keys[: own.count("\n")]

@@ -67,6 +67,8 @@ REFUSED = {
     "a column of other names": (lines("z{n},{image},{label}", "x,image,label"), "line 2.*read 'z1'"),
     "another file": (lines("{wrong},scan_{n}.png,{label}", ",file,label"), "file_column"),
     "several": (lines("{image},x|{label}", "image,label"), "several labels"),
+    "a title above": ("My labels\n\n" + lines("{image},{label}", "image,label"), "above the header"),
+    "splits with a letter": (lines("{image},{label},test_{n}").replace("test_1", "train_1"), "split"),
     "several numbers": (lines("{image},{n} 1{n}", "Id,Target"), "several labels"),
     "several words": (lines("{image},{label}", "image,label") + "\n5.png,b a", "several labels"),
     "measurements": (lines("{image},23.{n}", "image,label"), "regression"),
@@ -176,3 +178,14 @@ def test_a_file_of_splits_says_so_by_its_name(name):
 def test_a_column_that_may_say_splits_is_named():
     text = lines("{image},{label},{n}", "image,label,part").replace(",4", ",0").replace(",3", ",0")
     assert "part" in parse(text).remarks[0] and not parse(text.replace(",0", ",7")).remarks
+
+
+@pytest.mark.parametrize("title", ["img_filename", "Photo Path", "relative_path", "FName", "video-id", "key"])
+def test_columns_of_numbers_called_like_files_name_images(title):
+    assert parse(lines("{n},{wrong},{label}", f"{title},age,class")).classes == TRUE
+
+
+@pytest.mark.parametrize("title", ["file_size", "image_width", "path_length", "score", "idol"])
+def test_columns_of_numbers_called_otherwise_name_none(title):
+    with pytest.raises(SourceError, match="file_column"):
+        parse(lines("{n},{label}", f"{title},class"))
