@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
+from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -356,32 +358,21 @@ def score_answers(options: AnswerScoring) -> AnswerReport:
     RobustgenError
         A file is missing or malformed, or files do not match; the message says which.
     """
-    paths = find_files(options.results, "--results", ("corruption", "severity"), ("model",))
-    cleans = find_files(options.clean, "--clean-results", (), ("model",))
-    found = sort_cells({(name, int(level)) for name, level, _ in paths})
-    models, notes = sorted({model for *_, model in paths}), list[str]()
-    if lacking := [model for model in models if (model,) not in cleans]:
-        raise SourceError(f"--clean-results {options.clean}: has no file of {lacking[0] or 'the model'}")
-    wanted = [(name, level) for name in dict(found) for level in sorted({level for _, level in found})]
-    places = {(m, c): paths.get((c[0], str(c[1]), m)) for m in models for c in wanted}
-    absent = [
-        f"{model} {name}/{level}".strip() for (model, (name, level)), path in places.items() if not path
-    ]
-    _tell_lack(options, notes, "--results", "tables", len(places), absent)
-    cells = [cell for cell in wanted if all(places[model, cell] for model in models)]
+    notes = list[str]()
+    tables, cells = _find_tables(options, notes)
+    models = sorted({model for model, _ in tables})
     averaged = averaged_cells(dict.fromkeys(cells))
     if not averaged:
         raise SourceError(f"--results {options.results}: the corruptions have no severity in common")
-    first = read_answers(cleans[models[0],], options)
+    first = read_answers(tables[models[0], None], options)
     asked = read_questions(options.questions, first.key, options) if options.questions else first
     questions = [*dict.fromkeys(row.question for row in asked.rows.values())]
     odd, unmatched = {name: list[str]() for name in _ODD}, Counter[str]()
     answers = dict[tuple[str, GridCell | None], dict[str, float]]()
     for model in models:
-        clean = read_answers(cleans[model,], options)
+        clean = read_answers(tables[model, None], options)
         for cell in (None, *cells):
-            path = places[model, cell] if cell else None
-            table = read_answers(path, options) if path else clean
+            table = read_answers(tables[model, cell], options) if cell else clean
             answers[model, cell], others = _match(table, asked, clean)
             unmatched[model] += len(others)
             for name, keys in zip(_ODD, (others, table.repeated, table.unread), strict=True):
@@ -399,25 +390,21 @@ def score_answers(options: AnswerScoring) -> AnswerReport:
             told = f"{format_count(len(keys), 'answer')} {name}: {_ODD[name]}"
             notes.append(f"{told}, such as {escape(keys[0])}")
     rows = [asked.rows[question] for question in kept]
-    pictures = [
-        row.picture or first.rows.get(question, row).picture for question, row in zip(kept, rows, strict=True)
-    ]
+    pictures = [row.picture or first.rows.get(row.question, row).picture for row in rows]
     if not all(pictures):
         notes.append(
             f"warning: {format_count(pictures.count(''), 'question')} without a picture count as pictures of "
             "their own: if questions share pictures, intervals are too narrow; --questions FILE tells, or "
             "--picture COLUMN"
         )
-    _, numbers = np.unique(
-        [p or f"question {q}" for p, q in zip(pictures, kept, strict=True)], return_inverse=True
-    )
+    own = [picture or f"question {row.question}" for picture, row in zip(pictures, rows, strict=True)]
     names = {model: escape(model or options.name) for model in models}
     report = AnswerReport(
         {
             name: {cell: np.array([answers[model, cell][q] for q in kept]) for cell in (None, *cells)}
             for model, name in names.items()
         },
-        numbers,
+        np.unique(own, return_inverse=True)[1],
         np.array([row.category or "(none)" for row in rows]) if options.category else None,
         averaged,
         {name: unmatched[model] for model, name in names.items()},
@@ -425,6 +412,26 @@ def score_answers(options: AnswerScoring) -> AnswerReport:
     )
     few = f"{format_count(report.count, 'picture')}: so few that intervals hold only roughly"
     return replace(report, notes=[*notes, *[few] * (report.count < FEW_IMAGES)])
+
+
+def _find_tables(
+    options: AnswerScoring, notes: list[str]
+) -> tuple[dict[tuple[str, GridCell | None], Path], list[GridCell]]:
+    """Return the tables of each model, None for the clean pictures, and what all models have."""
+    paths = find_files(options.results, "--results", ("corruption", "severity"), ("model",))
+    tables: dict[tuple[str, GridCell | None], Path]
+    tables = {(model, (name, int(level))): path for (name, level, model), path in sorted(paths.items())}
+    clean = find_files(options.clean, "--clean-results", (), ("model",))
+    models = sorted({model for model, _ in tables})
+    for model in models:
+        if (model,) not in clean:
+            raise SourceError(f"--clean-results {options.clean}: has no file of {model or 'the model'}")
+        tables[model, None] = clean[model,]
+    found = [cell for _, cell in tables if cell]
+    wanted = sort_cells({(name, level) for name, _ in found for _, level in found})
+    absent = [f"{m} {c[0]}/{c[1]}".strip() for m, c in product(models, wanted) if (m, c) not in tables]
+    _tell_lack(options, notes, "--results", "tables", len(models) * len(wanted), absent)
+    return tables, [cell for cell in wanted if all((model, cell) in tables for model in models)]
 
 
 def _match(table: AskedTable, asked: AskedTable, clean: AskedTable) -> tuple[dict[str, float], list[str]]:
