@@ -163,7 +163,7 @@ def load_lazily(module: str, file: str, public: Collection[str]) -> Callable[[st
         }
 
     def load(name: str) -> Any:
-        if name not in public or name not in list_rows():
+        if name not in public:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         from robustgen.errors import WriteError
         from robustgen.files.storage.host import check_unpacked, explain_refusal
