@@ -88,9 +88,9 @@ class Wing(NamedTuple):
     commands : sequence of CommandRow
     sets : mapping of str to SetRow
         Rows of sets by their title in `dataset.json`.
-    public : mapping of str to mapping
-        Public modules, ``"robustgen"`` or ``"robustgen.torch"``, to the names that the wing adds to each, and
-        the ``"package.module:NAME"`` of these. Those of plug-ins are ignored.
+    public : mapping of str to tuple of str
+        Public modules, ``"robustgen"`` or ``"robustgen.torch"``, to the names that the wing adds to each.
+        Those of plug-ins are ignored.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class Wing(NamedTuple):
 
     commands: tuple[CommandRow, ...] = ()
     sets: Mapping[str, SetRow] = MappingProxyType({})
-    public: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    public: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 # Nothing else names the wing `related`; without it, the rest works. A folder of caches alone has no origin.
@@ -133,9 +133,9 @@ def list_wings() -> Iterator[Wing]:
         yield WINGS[name]
 
 
-def list_public(module: str) -> dict[str, str]:
-    """Return the names that wings of this package add to a public `module`, and their rows."""
-    return {name: row for wing in OWN for name, row in WINGS[wing].public.get(module, {}).items()}
+def list_public(module: str) -> list[str]:
+    """Return the names that wings of this package add to a public `module`."""
+    return [name for wing in OWN for name in WINGS[wing].public.get(module, ())]
 
 
 def load_lazily(module: str, file: str, public: Collection[str]) -> Callable[[str], Any]:

