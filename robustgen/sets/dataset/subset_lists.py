@@ -125,7 +125,7 @@ def _select(
         first = next(each for each in splits if each != folder)
         raise ConfigError(
             f"{above[first]}: an image of {first!r} has the name of one in the source, which may be of "
-            f"{' or '.join(map(repr, splits))}: list those of one split, and name its folder with --source"
+            f"{' or '.join(map(repr, splits))}: list those of one split, with its folder as the source"
         )
     return Listed(
         tuple(key for key in keys if key in wanted),
