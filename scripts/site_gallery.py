@@ -1,11 +1,15 @@
-"""Writes the page gallery.md of the site: every operation at every level, with its definition and constants.
+"""Writes the page gallery.md of the site: a card for every operation, with its code and its constants.
 
-mkdocs runs it (plugin gen-files). robustgen makes the pictures; they are not kept in the repository.
+mkdocs runs it (plugin gen-files). robustgen makes the pictures; they are not kept in the repository. The page
+begins with the wipe page of `robustgen preview`.
 """
 
+import html
 import io
+import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import mkdocs_gen_files
@@ -14,38 +18,40 @@ from PIL import Image
 from skimage import data
 
 import robustgen
+from robustgen.cli import main as run_command
 from robustgen.pixels.benchmarks.corruptions import FAMILIES, LATER
 from robustgen.pixels.benchmarks.kinds import IMAGENET_P
 from robustgen.pixels.benchmarks.registry import Corruption
 from robustgen.pixels.imaging.decode import as_grey
 
-SIDE, SHOWN = 224, 150
-FRAMES = (1, 8, 15, 22, 29)
+SIDE, FRAME = 224, 15
 
 
-def write_picture(path: str, pixels: np.ndarray) -> str:
-    """Write a picture of the site, and return the Markdown that shows it."""
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).resize((SHOWN, SHOWN), Image.Resampling.LANCZOS).save(buffer, "JPEG", quality=85)
+def write_card(name: str, about: str, pixels: np.ndarray, code: str, constants: str = "") -> Iterator[str]:
+    """Write a picture of the site, and yield its card."""
+    path, buffer = f"gallery/{name.replace(':', '/')}.jpg", io.BytesIO()
+    Image.fromarray(pixels).resize((SIDE, SIDE), Image.Resampling.LANCZOS).save(buffer, "JPEG", quality=85)
     with mkdocs_gen_files.open(path, "wb") as file:
         file.write(buffer.getvalue())
-    return f"![]({path})"
+    yield from ('<div class="card" markdown>', "", f"### {name}", "")
+    yield from (f"![{name}]({path}){{ loading=lazy }}", "", about, "", "```python", code, "```", "")
+    if constants:
+        yield f"<details><summary>Constants</summary>{constants}</details>"
+    yield from ("", "</div>", "")
 
 
-def list_constants(constants: Any) -> str:
-    if not is_dataclass(constants) or isinstance(constants, type):
-        return ""
-    shown = {
-        name: value for name, value in asdict(constants).items() if isinstance(value, (int, float, tuple))
-    }
-    return "<br>".join(
-        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in shown.items()
-    )
-
-
-def table(heads: list[str], *rows: list[str]) -> list[str]:
-    return [f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows)]
+def list_constants(row: Corruption, scale: Any) -> str:
+    """Return a table of the constants of each severity, in HTML."""
+    lines = []
+    for level in row.severities:
+        found = row.parameters(level, scale)
+        named = asdict(found) if is_dataclass(found) and not isinstance(found, type) else {}
+        known = {key: each for key, each in named.items() if isinstance(each, (int, float, tuple))}
+        texts = [
+            f"{key} {each:g}" if isinstance(each, float) else f"{key} {each}" for key, each in known.items()
+        ]
+        lines += [f"<tr><td>{level:g}</td><td>{html.escape(', '.join(texts))}</td></tr>"] * bool(texts)
+    return f"<table>{''.join(lines)}</table>" if lines else ""
 
 
 def corrupt(row: Corruption, image: np.ndarray, level: float, edition: str | None) -> np.ndarray:
@@ -60,51 +66,59 @@ def corrupt(row: Corruption, image: np.ndarray, level: float, edition: str | Non
 
 
 def describe_corruption(row: Corruption, photo: np.ndarray) -> Iterator[str]:
-    severities, scale = row.severities, next(iter(row.table))
+    scale = next(iter(row.table))
     edition = scale if isinstance(scale, str) else None
     image = as_grey(np.asarray(Image.fromarray(photo).resize((28, 28)))) if row.grey else photo
-    folder = row.name.replace(":", "/")
-    pictures = [
-        write_picture(f"gallery/{folder}-{level}.jpg", corrupt(row, image, level, edition))
-        for level in severities
-    ]
-    constants = [list_constants(row.parameters(level, scale)) for level in severities]
-    yield from (f"### {row.name}", "", row.summary, "")
-    yield from table([f"severity {level}" for level in severities], pictures, constants)
-    yield ""
+    level = row.severities[len(row.severities) // 2]
+    more = f", edition={edition!r}" if edition else ""
+    function, noun = ("corrupt_clip", "clip") if row.over_time == "whole" else ("corrupt", "image")
+    code = f"robustgen.{function}({noun}, {row.name!r}, {level:g}{more}, rng=0)"
+    pixels = corrupt(row, image, level, edition)
+    yield from write_card(row.name, row.summary, pixels, code, list_constants(row, scale))
 
 
-def describe_perturbation(name: str, photo: np.ndarray) -> Iterator[str]:
-    frames = robustgen.perturb(photo, name, rng=0)
-    shown = [number for number in FRAMES if number < len(frames)]
-    pictures = [write_picture(f"gallery/{name}-frame-{number}.jpg", frames[number]) for number in shown]
-    yield from (f"### {name} (sequence)", "")
-    yield from table([f"frame {number}" for number in shown], pictures)
-    yield ""
+def write_wipe(photo: np.ndarray) -> None:
+    """Write the wipe page of the photograph."""
+    with tempfile.TemporaryDirectory() as folder:
+        picture, page = Path(folder, "photo", "cat.png"), Path(folder, "wipe.html")
+        picture.parent.mkdir()
+        Image.fromarray(photo).save(picture)
+        run_command(["preview", str(picture), "--output", str(page)], standalone_mode=False)
+        with mkdocs_gen_files.open("gallery/wipe.html", "wb") as file:
+            file.write(page.read_bytes())
 
 
 def main() -> None:
     photo = np.asarray(
         Image.fromarray(data.chelsea()[:300, 60:360]).resize((SIDE, SIDE), Image.Resampling.LANCZOS)
     )
+    write_wipe(photo)
     lines = [
         "# Gallery",
         "",
-        "Every corruption at every severity, at 224 pixels, and every perturbation at difficulty 1. robustgen"
-        " makes the pictures when the site is built. This is the clean image:",
+        "Choose a corruption and a severity, and pull the line across the picture:",
         "",
-        write_picture("gallery/clean.jpg", photo),
+        '<iframe class="wipe" src="wipe.html" title="The wipe page"></iframe>',
+        "",
+        "Below are all corruptions at a middle severity, at 224 pixels, and a frame of every perturbation."
+        " robustgen makes the pictures when the site is built.",
         "",
     ]
     for name in (*FAMILIES.built_in, *LATER):
         family = FAMILIES[name]
-        lines += [f"## {family.title}", "", family.citation, ""]
-        for row in family.corruptions.values():
-            if not (row.needs and row.needs.default != "installed"):
-                lines += describe_corruption(row, photo)
-    lines += ["## ImageNet-P", ""]
+        rows = [
+            row for row in family.corruptions.values() if not row.needs or row.needs.default == "installed"
+        ]
+        lines += [f"## {family.title}", "", family.citation, "", '<div class="cards" markdown>', ""]
+        lines += [line for row in rows for line in describe_corruption(row, photo)]
+        lines += ["</div>", ""]
+    lines += ["## ImageNet-P", "", '<div class="cards" markdown>', ""]
     for name in IMAGENET_P.names:
-        lines += describe_perturbation(name, photo)
+        frames = robustgen.perturb(photo, name, rng=0)
+        number = min(FRAME, len(frames) - 1)
+        about = f"Frame {number + 1} of {len(frames)}."
+        lines += write_card(name, about, frames[number], f"robustgen.perturb(image, {name!r}, rng=0)")
+    lines += ["</div>", ""]
     with mkdocs_gen_files.open("gallery.md", "w") as file:
         file.write("\n".join(lines) + "\n")
 
