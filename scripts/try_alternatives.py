@@ -97,6 +97,15 @@ def try_nrtk(ours: dict[str, np.ndarray]) -> Iterator[tuple[str, bool]]:
         "_cli",
     ):
         yield f"it has modules named {what}", what in files
+    from nrtk.impls.perturb_image.geometric.random import RandomTranslationPerturber
+    from smqtk_image_io.bbox import AxisAlignedBoundingBox
+
+    image = np.zeros((64, 64, 3), np.uint8)
+    image[10:20, 30:40] = 255
+    box = AxisAlignedBoundingBox((30, 10), (40, 20)), {"car": 1.0}
+    moved, ((found, _),) = RandomTranslationPerturber(seed=1)(image=image, boxes=[box])
+    rows, columns = np.nonzero(moved[..., 0])
+    yield "it moves boxes with the image", (columns.min(), rows.min()) == tuple(found.min_vertex) != (30, 10)
 
 
 def try_kornia(ours: dict[str, np.ndarray]) -> Iterator[tuple[str, bool]]:
