@@ -182,7 +182,7 @@ class ClipFolder(TreeItems[Clip]):
         if self._file is not None:
             return key.partition("/")[2]
         # The frames of a single clip lie in the root.
-        return "" if key == self._stem and not is_video(key) and self._has_frames("") else key
+        return "" if key == self._stem and not is_video(key) and self._list_frames("") else key
 
     def has_frames(self, key: str) -> bool:
         """Return whether a clip is a folder of frames, which may be called like a video."""
@@ -195,9 +195,6 @@ class ClipFolder(TreeItems[Clip]):
         if scene:
             found = [own for own in found if self._scenes.get(own.removeprefix(self._prefix)) == scene]
         return tuple(sorted(filter(is_image, found), key=order_naturally))
-
-    def _has_frames(self, name: str) -> bool:
-        return bool(self._list_frames(name))
 
     def list_files(self, key: str) -> tuple[str, ...]:
         """Return the names of the files of a clip: a video, or its frames in the order of their numbers."""
