@@ -57,7 +57,7 @@ from robustgen.sets.dataset.run import run_plan
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.dataset.unit_jobs import UnitJob, write_unit
 from robustgen.sets.executors.progress import NOBODY
-from robustgen.sets.formats.encoders import Mp4Encoder
+from robustgen.sets.formats.videos import Mp4Encoder
 from robustgen.sets.sources.folder import Photographs
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load

@@ -20,7 +20,7 @@ import robustgen
 from robustgen.pixels.benchmarks.kinds import IMAGENET_P
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.sets.dataset.recipes import PerturbationRecipe
-from robustgen.sets.formats.encoders import Mp4Encoder
+from robustgen.sets.formats.videos import Mp4Encoder
 from robustgen.sets.sources.opening import open_source
 
 Made = TypeVar("Made")

@@ -17,6 +17,8 @@ import robustgen
 from robustgen import CORRUPTIONS, PERTURBATIONS
 from robustgen.cli import main
 from robustgen.errors import MissingDependencyError
+from robustgen.files.registry import FORMAT_ROWS
+from robustgen.pixels.benchmarks.corruptions import LATER
 from robustgen.pixels.benchmarks.registry import SCALES
 
 PACKAGE = Path(robustgen.__file__).parent
@@ -451,6 +453,25 @@ def check_unloaded(code, unloaded):
     script = f"import sys\n{code}\nprint(*sys.modules, sep='\\n')"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert not {*done.stdout.splitlines()} & {*unloaded.split()}
+
+
+def test_a_call_opens_what_it_uses(tmp_path):
+    words = (
+        "make-c --dataset demo --corruptions contrast --severities 1 --limit 1 --format png --jobs 1 --quiet"
+    )
+    code = (
+        f"import os; os.chdir({str(tmp_path)!r}); from robustgen.cli import main\n"
+        f"try: main({words.split()})\nexcept SystemExit: pass"
+    )
+    families = [*LATER.values(), "c_bar", "imagecorruptions"]
+    formats = {row.partition(":")[0] for row in FORMAT_ROWS.values()} - {"encoders"}
+    unloaded = [f"robustgen.pixels.benchmarks.corruptions.{each}" for each in families]
+    unloaded += [f"robustgen.sets.formats.{each}" for each in formats]
+    check_unloaded(code, " ".join(unloaded))
+    assert (tmp_path / "out/demo-c/contrast/1/astronaut/astronaut.png").exists()
+    check_unloaded(
+        "import robustgen.cli.score, robustgen.lab.scores.scoring", "robustgen.pixels.imaging.blur"
+    )
 
 
 def test_an_opencv_that_cannot_load_is_named_with_the_remedy(tmp_path):

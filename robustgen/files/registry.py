@@ -200,7 +200,7 @@ FORMAT_ROWS: Final[Mapping[str, str]] = MappingProxyType(
         "png": "encoders:PNG",
         "webp": "encoders:WEBP",
         "original": "encoders:ORIGINAL",
-        "mp4": "encoders:MP4",
+        "mp4": "videos:MP4",
         "npy": "arrays:NPY",
         "npz": "arrays:NPZ",
         "webdataset": "shards:WEBDATASET",

@@ -1,5 +1,6 @@
 """Files of a set: their names, finished files, and the JSON objects that describe it."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +14,10 @@ STATE: Final = ".robustgen"
 
 SUMS, FRAMES, MANIFEST = "SHA256SUMS", "FRAMES.SHA256", "dataset.json"
 ERRORS, NOTES = "errors.jsonl", "notes.jsonl"
+
+
+TABLES: Final = "data"
+"""Parent of the folders of Parquet; it has only tables, as pandas, Polars and Dask read whole folders."""
 
 
 MANIFEST_SUMS: Final = "MANIFEST.SHA256"
@@ -53,6 +58,11 @@ def read_described(store: Store, path: str, schema: int | None = SCHEMA) -> dict
             f"another version or program wrote it. {START_OVER}"
         )
     return content
+
+
+def has_mirror(manifest: Mapping[str, Any]) -> bool:
+    """Return whether a set repeats other files of its source, which may be pictures too."""
+    return bool(manifest.get("config", {}).get("mirror"))
 
 
 class WrittenFile(NamedTuple):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from robustgen.pixels.benchmarks.kinds import CLEAN, Variant
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import reason_of
 from robustgen.pixels.imaging.geometry import PreparationStep
-from robustgen.pixels.imaging.laion_c_effects import MOST_PICTURES, STICKER_SIDE, TileBank, shrink_to_tile
-from robustgen.pixels.imaging.three_d_cc_effects import Depth, depth_from_midas, read_depth_picture
 from robustgen.sets.dataset.recipes import CorruptionRecipe, Recipe
 from robustgen.sets.dataset.selection import match_keys
 from robustgen.sets.dataset.state import SetLedger
@@ -34,6 +32,10 @@ from robustgen.sets.sources.places import ARCHIVES, Place, find_place
 from robustgen.sets.sources.rigs import NUSCENES, find_in_rig, require_all, says
 from robustgen.sets.sources.trees import ArchiveTree, FileTree, FolderTree
 from robustgen.settings.config import Config
+
+if TYPE_CHECKING:
+    from robustgen.pixels.imaging.laion_c_effects import TileBank
+    from robustgen.pixels.imaging.three_d_cc_effects import Depth
 
 # --- depth maps ----------------------------------------------------------------------------------
 
@@ -108,7 +110,7 @@ class SetDepth(OpenedIngredient):
         names = f"{missing[0]!r} (looked for {stem}{', '.join(DEPTH_SUFFIXES)})"
         raise ConfigError(f"depth: {self.location}: no map of {len(missing)} of {len(keys)} images: {names}")
 
-    def provide(self, key: str, preparation: PreparationStep) -> Depth:
+    def provide(self, key: str, preparation: PreparationStep) -> "Depth":
         """Return the depth of the image `key` after its `preparation`, float32 (H, W).
 
         Raises
@@ -129,6 +131,8 @@ class SetDepth(OpenedIngredient):
             size = " x ".join(map(str, reversed(stored.shape)))
             raise ImageError(f"depth map {name} has {size} pixels, the image {width} x {height}", key)
         if self.scale == "midas":
+            from robustgen.pixels.imaging.three_d_cc_effects import depth_from_midas
+
             values = depth_from_midas(stored)
         else:
             values = np.asarray(stored, np.float32) * np.float32(self.scale)
@@ -163,6 +167,8 @@ def _open_trees(place: Place, cache: Store | None) -> tuple[tuple[FileTree, str]
 
 def _decode_map(name: str, data: bytes) -> Any:
     if not name.endswith(".npy"):
+        from robustgen.pixels.imaging.three_d_cc_effects import read_depth_picture
+
         return read_depth_picture(data)
     values = np.load(io.BytesIO(data), allow_pickle=False)
     if values.dtype.kind not in "fiu":
@@ -178,6 +184,8 @@ def open_tiles(spec: IngredientSpec) -> "SetTiles":
 
     Unreadable pictures of the set itself are skipped, because the run reports them.
     """
+    from robustgen.pixels.imaging.laion_c_effects import MOST_PICTURES, shrink_to_tile
+
     source, keys, own = spec.source, spec.keys, spec.place is None
     try:
         if not own:
@@ -231,16 +239,16 @@ class SetTiles(Reusable, OpenedIngredient):
         self.digests = {side: hashlib.sha256(each.data).hexdigest() for side, each in tiles.items()}
         parts = [hashlib.sha256(_join(numbers)).hexdigest(), *(self.digests[side] for side in sorted(tiles))]
         self._name = f"tiles-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:16]}.npz"
-        self.content = TileBank(tiles), dict(numbers)
+        self.content = _open_bank(tiles), dict(numbers)
 
     @cached_property
-    def content(self) -> tuple[TileBank, dict[str, int]]:
+    def content(self) -> tuple["TileBank", dict[str, int]]:
         """Return the bank and the number of each picture, from the output state."""
         assert self.store is not None
         with np.load(io.BytesIO(self.store.read(self._name)), allow_pickle=False) as content:
             keys = content["keys"].tobytes().decode("utf-8", "surrogateescape").split("\0")
             tiles = {side: content[str(side)] for side in self.digests}
-        return TileBank(tiles), {key: number for number, key in enumerate(keys)}
+        return _open_bank(tiles), {key: number for number, key in enumerate(keys)}
 
     def make_ready(self) -> None:
         """Write the tiles where workers read them."""
@@ -258,14 +266,22 @@ class SetTiles(Reusable, OpenedIngredient):
         whose = "of the set itself" if self.own else "of another source"
         return f"{self.count} {whose}, {self.digests[_find_side(parameters)][:16]}"
 
-    def provide(self, key: str, preparation: PreparationStep) -> TileBank:
+    def provide(self, key: str, preparation: PreparationStep) -> "TileBank":
         """Return the bank, without the image `key` if the pictures are those of the set."""
         bank, numbers = self.content
         return bank.without(numbers[key]) if self.own and key in numbers else bank
 
 
+def _open_bank(tiles: Mapping[int, Rgb]) -> "TileBank":
+    from robustgen.pixels.imaging.laion_c_effects import TileBank
+
+    return TileBank(tiles)
+
+
 def _find_side(parameters: Any) -> int:
     """Return the side in pixels of the tiles for a distortion with these `parameters`."""
+    from robustgen.pixels.imaging.laion_c_effects import STICKER_SIDE
+
     return int(getattr(parameters, "tile", STICKER_SIDE))
 
 

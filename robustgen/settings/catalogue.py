@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 from robustgen.files import registry
 from robustgen.files.registry import Registry
-from robustgen.pixels.benchmarks.kinds import IMAGENET_C
+from robustgen.pixels.benchmarks.kinds import IMAGENET_C, IMAGENET_P
 
 if TYPE_CHECKING:
     from robustgen.pixels.benchmarks.corruptions import Families
     from robustgen.pixels.benchmarks.editions import Edition
     from robustgen.pixels.benchmarks.registry import Operation
 
-GROUPS = ("common", "extra", "all", *IMAGENET_C.categories)
+GROUPS = (*IMAGENET_C.groups,)
 
 
 def families() -> "Families":
@@ -20,13 +20,6 @@ def families() -> "Families":
     from robustgen.pixels.benchmarks.corruptions import FAMILIES
 
     return FAMILIES
-
-
-def corruptions() -> "Mapping[str, Operation]":
-    """Return the nineteen corruptions of ImageNet-C."""
-    from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS
-
-    return CORRUPTIONS
 
 
 def all_corruptions() -> "Mapping[str, Operation]":
@@ -41,16 +34,9 @@ def corruption_words() -> list[str]:
     return [*GROUPS, *families(), *all_corruptions()]
 
 
-def perturbations() -> "Mapping[str, Operation]":
-    """Return the perturbations of ImageNet-P."""
-    from robustgen.pixels.benchmarks.perturbations import PERTURBATIONS
-
-    return PERTURBATIONS
-
-
 def perturbation_words() -> list[str]:
     """Return everything that ``--perturbations`` accepts."""
-    return [*GROUPS, *perturbations()]
+    return [*GROUPS, *IMAGENET_P.names]
 
 
 def edition_names() -> Collection[str]:
@@ -96,5 +82,5 @@ def all_words() -> list[str]:
     from robustgen.settings.yaml_files import dataset_names
 
     groups = ("corruptions", "perturbations", "editions", "formats", "data-sets")
-    words = (*groups, *corruption_words(), *perturbations(), *edition_names(), *formats(), *dataset_names())
+    words = (*groups, *corruption_words(), *IMAGENET_P.names, *edition_names(), *formats(), *dataset_names())
     return [*dict.fromkeys(words)]

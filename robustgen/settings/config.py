@@ -4,7 +4,7 @@ A config contains choices, never the published constants, which are defined next
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -19,7 +19,15 @@ from pydantic import (
 from pydantic_core import PydanticKnownError
 
 from robustgen.errors import ArgumentError, ConfigError, UnknownNameError, quote
-from robustgen.pixels.benchmarks.kinds import CLIP, IMAGE, IMAGENET_C, USUAL_SCALE, Medium
+from robustgen.pixels.benchmarks.kinds import (
+    CLIP,
+    IMAGE,
+    IMAGENET_C,
+    IMAGENET_P,
+    USUAL_SCALE,
+    Benchmark,
+    Medium,
+)
 from robustgen.settings import catalogue
 from robustgen.settings.fields import (
     Count,
@@ -46,7 +54,6 @@ from robustgen.settings.fields import (
 
 if TYPE_CHECKING:
     from robustgen.pixels.benchmarks.kinds import Kind, Variant
-    from robustgen.pixels.benchmarks.registry import Operation
 
 # A higher quality enlarges the files and hardly improves any pixel.
 _MOST_QUALITY: Final = 95
@@ -55,20 +62,10 @@ _MOST_QUALITY: Final = 95
 # --- names of operations -------------------------------------------------------------------------
 
 
-def _list_members(part: str, known_operations: "Callable[[], Mapping[str, Operation]]") -> list[str]:
-    """Return the members of a group such as `common` or `noise`, or the name of an operation."""
-    if part not in catalogue.GROUPS:
-        return [part]
-    every = known_operations().items()
-    if part in IMAGENET_C.categories:
-        return [name for name, o in every if o.common and o.category == part]
-    return [name for name, o in every if part == "all" or o.common == (part == "common")]
-
-
-def _expand_groups(known_operations: "Callable[[], Mapping[str, Operation]]") -> AfterValidator:
+def _expand_groups(benchmark: Benchmark) -> AfterValidator:
     """Return a validator that replaces groups such as `common` and `noise` with their members."""
     return AfterValidator(
-        lambda parts: tuple(name for part in parts for name in _list_members(part, known_operations))
+        lambda parts: tuple(name for part in parts for name in benchmark.groups.get(part, (part,)))
     )
 
 
@@ -217,13 +214,13 @@ Difficulties = Annotated[tuple[Any, ...], levels("difficulty", 3)]
 Corruptions = Annotated[
     tuple[Annotated[str, AfterValidator(_check_corruption)], ...],
     BeforeValidator(list_few),
-    _expand_groups(lambda: catalogue.corruptions()),
+    _expand_groups(IMAGENET_C),
     AfterValidator(once),
 ]
 Perturbations = Annotated[
     tuple[Annotated[str, known("perturbation", catalogue.perturbation_words)], ...],
     BeforeValidator(list_few),
-    _expand_groups(lambda: catalogue.perturbations()),
+    _expand_groups(IMAGENET_P),
     AfterValidator(once),
 ]
 EditionName = Annotated[str, AfterValidator(_check_edition)]
@@ -450,7 +447,7 @@ class Config(Choices):
 
             scales = (scale, edition.data_set if edition else None)
             content["corruptions"] = expand_families(content["corruptions"], scales)
-            members = [(name, _list_members(name, catalogue.corruptions)) for name in own]
+            members = [(name, IMAGENET_C.groups.get(name, (name,))) for name in own]
             own = {each: own[name] for name, group in members for each in expand_families(group, scales)}
         return content | ({"severities_of": own} if own else {})
 
@@ -472,8 +469,6 @@ class Config(Choices):
 
     def variants(self, kind: "Kind") -> "tuple[Variant, ...]":
         """Return the variants of the requested C or P set."""
-        from robustgen.pixels.benchmarks.kinds import IMAGENET_C, IMAGENET_P
-
         if kind == "p":
             return IMAGENET_P.variants(self.perturbations, self.difficulty)
         variants = IMAGENET_C.variants(

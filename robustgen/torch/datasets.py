@@ -25,7 +25,8 @@ from robustgen.pixels.imaging.jpeg import Libjpeg, check_libjpeg
 from robustgen.sets.dataset.layouts import describe_likely_maps
 from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, PerturbationRecipe
 from robustgen.sets.formats.base import Encoder
-from robustgen.sets.formats.encoders import JpegEncoder, Mp4Encoder
+from robustgen.sets.formats.encoders import JpegEncoder
+from robustgen.sets.formats.videos import Mp4Encoder
 from robustgen.sets.sources.base import Source, SourceOptions
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.imagenet import check_classes

@@ -160,9 +160,8 @@ def expand_groups(names: Iterable[str], scale: int | None) -> tuple[str, ...]:
     scale : int or None
         Scale that members of a family must have constants for; None for the usual 224.
     """
-    groups = {"common": IMAGENET_C.common, "extra": IMAGENET_C.extra, "all": IMAGENET_C.names}
     found = expand_families([*names], (scale or USUAL_SCALE,))
-    return tuple(dict.fromkeys(name for each in found for name in groups.get(each, (each,))))
+    return tuple(dict.fromkeys(name for each in found for name in IMAGENET_C.groups.get(each, (each,))))
 
 
 def find_variant(recipe: BenchmarkRecipe[Any], name: str, level: Any) -> Variant:

@@ -151,6 +151,11 @@ class Benchmark:
         return (*self.common, *self.extra)
 
     @property
+    def groups(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the published operations by the names of their groups, in the order of the tables."""
+        return {"common": self.common, "extra": self.extra, "all": self.names, **self.categories}
+
+    @property
     def operations(self) -> "Mapping[str, Operation]":
         """Return all registered operations by name, including the published ones."""
         from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS

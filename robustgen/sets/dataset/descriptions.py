@@ -14,15 +14,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from robustgen.errors import ConfigError
-from robustgen.files.set_files import SUMS
+from robustgen.files.set_files import SUMS, TABLES, has_mirror
 from robustgen.files.storage import Store
 from robustgen.files.text_files import read_sums
 from robustgen.pixels.benchmarks.kinds import CLIPS_C, IMAGENET_P, find_medium
 from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.pixels.imaging.decode import EXTENSIONS
-from robustgen.sets.formats.shards import FOLDER
-from robustgen.sets.formats.trees import has_mirror
-from robustgen.sets.sources.table import LAYOUTS
+from robustgen.sets.sources.places import PARQUET, TEXT_TABLES
 
 CARD: Final = "README.md"
 CROISSANT: Final = "croissant.json"
@@ -48,9 +46,9 @@ _READABLE: Final = ("image/jpeg", "image/png")
 # --- data set card -------------------------------------------------------------------------------
 
 _PATTERNS: Final = {
-    "parquet": (f"{FOLDER}/{{}}*.parquet",),
+    "parquet": (f"{TABLES}/{{}}*.parquet",),
     "webdataset": ("{}*.tar",),
-    "table of files": tuple(f"{{}}**/*{suffix}" for suffix in LAYOUTS),
+    "table of files": tuple(f"{{}}**/*{suffix}" for suffix in (PARQUET, *TEXT_TABLES)),
 }
 """Format to the patterns of the samples' files in the folder ``{}``; by default, all of its files."""
 _IMAGES: Final = tuple(f"**/*{each}" for suffix in EXTENSIONS for each in (suffix, suffix.upper()))
@@ -333,7 +331,7 @@ def _describe_shards(manifest: Mapping[str, Any], sums: _Sums) -> Iterator[_Node
 def _describe_parquet(manifest: Mapping[str, Any], _sums: _Sums) -> Iterator[_Node]:
     """Yield the tables, and a record set with their columns."""
     encoding, _ = _type_of(manifest["settings"]["output"]["sample"]["format"])
-    yield _file_set("shards", _PARQUET, [f"{FOLDER}/*.parquet"])
+    yield _file_set("shards", _PARQUET, [f"{TABLES}/*.parquet"])
 
     def column(name: str, **transform: str) -> _Node:
         steps = {"transform": transform} if transform else {}

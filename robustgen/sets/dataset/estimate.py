@@ -30,7 +30,6 @@ from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.recipes import rank
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import Encoded
-from robustgen.sets.formats.encoders import Mp4Encoder
 from robustgen.sets.ingredients import find_fitting
 from robustgen.sets.sources.base import list_dimensions
 
@@ -197,8 +196,8 @@ def _list_sizes(plan: Plan, keys: Sequence[str]) -> Iterator[int]:
 
 def _price_preset(plan: Plan, key: str, cost: "_Cost") -> PresetPrice | None:
     """Return the price of the published preset, or of medium if that is the plan's, for one image."""
-    encoder = plan.writer.encoder
-    if not isinstance(encoder, Mp4Encoder):
+    encoder: Any = plan.writer.encoder
+    if not hasattr(encoder, "with_preset"):
         return None
     own = encoder.encoding.preset
     other = "medium" if own == video.Encoding.preset else video.Encoding.preset

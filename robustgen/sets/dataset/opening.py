@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from robustgen.errors import OutputError, SourceError
-from robustgen.files.set_files import MANIFEST, STATE, check_folder
+from robustgen.files.set_files import MANIFEST, STATE, TABLES, check_folder
 from robustgen.files.storage import Store, open_store
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Kind, parse_variant
 from robustgen.pixels.benchmarks.registry import MEDMNIST
@@ -16,7 +16,7 @@ from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats import FORMATS
 from robustgen.sets.formats.arrays import ARCHIVE, Archives, ArraySet, file_of, open_array
 from robustgen.sets.formats.base import WrittenSet
-from robustgen.sets.formats.shards import FOLDER, ParquetShards, ShardSet, WebDatasetShards
+from robustgen.sets.formats.shards import ParquetShards, ShardSet, WebDatasetShards
 from robustgen.sets.formats.table import FileTableSet
 from robustgen.sets.formats.trees import TreeSet
 
@@ -132,7 +132,7 @@ def _from_manifest(store: Store, manifest: Mapping[str, Any]) -> tuple[Kind, dic
     places = {variant: file_of(variant, suffix) if array else variant for variant in variants}
     missing = [variant for variant, place in places.items() if not _exists(store, place)]
     if len(missing) == len(variants) and not array:
-        places = {variant: f"{FOLDER}/{place}" for variant, place in places.items()}
+        places = {variant: f"{TABLES}/{place}" for variant, place in places.items()}
         missing = [variant for variant, place in places.items() if not _exists(store, place)]
     if missing or not variants:
         lacking = ", ".join(missing[:5]) or "all variants"

@@ -51,7 +51,6 @@ from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, Wri
 from robustgen.sets.ingredients import open_ingredients
 from robustgen.sets.sources.base import Source, list_dimensions
 from robustgen.sets.sources.classes import find_unlabelled
-from robustgen.sets.sources.table import TableSource
 from robustgen.settings.config import Config
 
 
@@ -136,7 +135,7 @@ def open_making(
     remarks += describe_chosen(config, source, keys)
     name, encoding = parse_format(config.format or _name_usual_format(edition, recipe.benchmark, source))
     # Other formats have no place for rows of a table without a label.
-    is_converted = isinstance(source, TableSource) and name != "table"
+    is_converted = source.usual_format not in (None, name)
     unlabelled = find_unlabelled(source, keys, needed=False) if is_converted else {}
     keys = tuple(key for key in keys if key not in unlabelled)
     file_per = FORMATS[name].file_per
@@ -285,8 +284,8 @@ def _fit_recipe(
 
 def _name_usual_format(edition: Edition, benchmark: Benchmark, source: Source) -> str:
     """Return the format of a set whose config names none."""
-    if benchmark.kind == "c" and isinstance(source, TableSource):
-        return "table"
+    if benchmark.kind == "c" and source.usual_format:
+        return source.usual_format
     return edition.format if edition.format != "jpeg" else DEFAULTS[benchmark.content]
 
 

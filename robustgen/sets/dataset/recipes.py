@@ -42,7 +42,6 @@ from robustgen.pixels.benchmarks.kinds import (
     Variant,
 )
 from robustgen.pixels.benchmarks.registry import CLIP_SETS, SMALLEST_SIDE, Corruption, Temporal
-from robustgen.pixels.imaging import codecs
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.pixels.imaging.frames import Clip, Repeatable
@@ -404,6 +403,8 @@ class ClipRecipe(CorruptionRecipe):
 
     def versions(self) -> dict[str, str]:
         """Return the versions of PyAV and of the video encoders."""
+        from robustgen.pixels.imaging import codecs
+
         return {"video": codecs.build()}
 
 

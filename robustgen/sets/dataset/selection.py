@@ -26,7 +26,6 @@ from robustgen.sets.sources import imagenet
 from robustgen.sets.sources.base import Items, Source, SourceOptions
 from robustgen.sets.sources.folder import FileSource, ImageFolder, LabelledFolder, TreeItems
 from robustgen.sets.sources.opening import open_source
-from robustgen.sets.sources.published import MedMnist
 from robustgen.sets.sources.rows import Asked
 from robustgen.settings.config import Choices, Config
 from robustgen.settings.fields import make_absolute
@@ -115,7 +114,11 @@ def check_classes(source: Source, config: Config) -> None:
 
 def check_data_set(source: Source, edition: Edition) -> None:
     """Raise a SourceError for a file of MedMNIST that is not of the data set of the `edition`."""
-    if edition.data_set not in MEDMNIST or not isinstance(source, MedMnist):
+    if edition.data_set not in MEDMNIST:
+        return
+    from robustgen.sets.sources.published import MedMnist
+
+    if not isinstance(source, MedMnist):
         return
     named = source.location.rpartition("/")[2].partition("_")[0].removesuffix(".npz")
     is_grey, has_several = len(source.shape) == 3, source.class_labels.shape[1] > 1

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, ClassVar, Final
 from robustgen.errors import ImageError
 from robustgen.files.containers.archives import END, member_bytes
 from robustgen.files.containers.tables import import_pyarrow
-from robustgen.files.set_files import WrittenFile
+from robustgen.files.set_files import TABLES, WrittenFile
 from robustgen.files.storage import Store, measure
 from robustgen.files.text_files import join_names, split_names
 from robustgen.pixels.benchmarks.kinds import Benchmark, Content, Kind, Variant
@@ -305,9 +305,6 @@ _ROWS_PER_GROUP: Final = 100
 SAMPLE_COLUMNS: Final[Mapping[Kind, str]] = {"c": "image", "p": "video"}
 """Names of the sample column, by which the library `datasets` detects its type."""
 
-FOLDER: Final = "data"
-"""Parent of the variant folders; contains only tables, as pandas, Polars and Dask read whole folders."""
-
 
 class ParquetWriter(ShardWriter):
     """Writer of `data/<corruption>/<severity>/00000-of-00050.parquet`.
@@ -348,7 +345,7 @@ class ParquetWriter(ShardWriter):
 
     def shard_path(self, variant: Variant, number: int) -> str:
         """Return ``data/fog/3/00012-of-00050.parquet``."""
-        return f"{FOLDER}/{super().shard_path(variant, number)}"
+        return f"{TABLES}/{super().shard_path(variant, number)}"
 
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
         """Yield a unit for the images of each shard; units depend on the classes and the shard count."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from robustgen.errors import SourceError
-from robustgen.files.set_files import WrittenFile
+from robustgen.files.set_files import WrittenFile, has_mirror
 from robustgen.files.storage import Store
 from robustgen.files.text_files import split_names
 from robustgen.pixels.benchmarks.kinds import Variant
@@ -110,11 +110,6 @@ class _OpenTree:
 
 
 # --- reading -------------------------------------------------------------------------------------
-
-
-def has_mirror(manifest: Mapping[str, Any]) -> bool:
-    """Return whether a set repeats other files of its source, which may be pictures too."""
-    return bool(manifest.get("config", {}).get("mirror"))
 
 
 class TreeSet(WrittenSet):

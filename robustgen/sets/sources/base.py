@@ -136,11 +136,14 @@ class Items(Reusable, ABC, Generic[Loaded]):
         The two values of greys of more than 8 bits in its files that become 0 and 255.
     medium : Medium
         What its items are.
+    usual_format : str or None
+        Format of C sets of its images; None for that of the edition.
     """
 
     location: str
     levels: Levels | None = None
     medium: ClassVar[Medium] = IMAGE
+    usual_format: ClassVar[str | None] = None
 
     def __init__(self, location: str) -> None:
         self.location = location

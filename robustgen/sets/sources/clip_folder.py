@@ -67,11 +67,6 @@ def order_naturally(name: str) -> list[str | int]:
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 
-def without_video_suffix(key: str) -> str:
-    """Return the key of a clip without the suffix of a video."""
-    return key.rpartition(".")[0] if is_video(key) else key
-
-
 @dataclass(frozen=True)
 class FrameFiles:
     """The frames of a clip, uint8 (H, W, 3), from image files that are read each time anew."""

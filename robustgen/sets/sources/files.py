@@ -21,7 +21,6 @@ from robustgen.files.lazy import cached_property
 from robustgen.files.storage import Store
 from robustgen.files.storage.local import LocalStore, TemporaryFolder
 from robustgen.pixels.benchmarks.kinds import Kind
-from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import (
     PILLOW_FORMATS,
@@ -488,7 +487,11 @@ class IndexedSource(Index, EncodedSource):
 
     def decode(self, data: Any, key: str) -> Rgb:
         """Decode one image (H, W, 3), or the frames (T, H, W, 3) of a video; uint8."""
-        return video.read_frames(data, key) if self.kind == "p" else super().decode(data, key)
+        if self.kind != "p":
+            return super().decode(data, key)
+        from robustgen.pixels.imaging.video import read_frames
+
+        return read_frames(data, key)
 
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; raise an ImageError if `key` is unknown."""

@@ -278,6 +278,7 @@ class TableSource(IndexedSource):
     """
 
     suffixes = tuple(LAYOUTS)
+    usual_format = "table"
 
     def __init__(
         self,

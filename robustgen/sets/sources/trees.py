@@ -168,6 +168,11 @@ def is_video(name: str) -> bool:
     return name.lower().endswith(VIDEOS)
 
 
+def without_video_suffix(key: str) -> str:
+    """Return the key of a clip without the suffix of a video."""
+    return key.rpartition(".")[0] if is_video(key) else key
+
+
 def is_unread(name: str) -> bool:
     """Return True if a file name has the suffix of a video, or of an image that cannot be read."""
     return name.lower().endswith(UNREAD_EXTENSIONS) or is_video(name)

@@ -26,7 +26,7 @@ from robustgen.errors import (
 from robustgen.pixels.benchmarks.kinds import IMAGENET_P
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.video import Encoding, build, encode, frames_digest, read_sequence
-from robustgen.sets.formats.encoders import Mp4Encoder
+from robustgen.sets.formats.videos import Mp4Encoder
 
 FAST = Encoding(preset="ultrafast")
 

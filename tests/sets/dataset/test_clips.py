@@ -21,7 +21,7 @@ from robustgen.pixels.benchmarks.kinds import CLEAN, Variant
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.frames import Clip, Repeatable, sample_frames
 from robustgen.sets.dataset.recipes import ClipRecipe
-from robustgen.sets.formats.encoders import ClipVideoEncoder
+from robustgen.sets.formats.videos import ClipVideoEncoder
 from tests.helpers import (
     cli,
     cli_error,

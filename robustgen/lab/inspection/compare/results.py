@@ -27,8 +27,9 @@ from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.formats.base import WrittenSet
 from robustgen.sets.formats.trees import SequenceFolder, TreeSet, VariantClips, VariantFolder
 from robustgen.sets.sources.base import Source, read_ahead
-from robustgen.sets.sources.clip_folder import ClipFolder, without_video_suffix
+from robustgen.sets.sources.clip_folder import ClipFolder
 from robustgen.sets.sources.files import EncodedSource
+from robustgen.sets.sources.trees import without_video_suffix
 from robustgen.settings.inspecting import Comparing
 
 Name = Literal["A", "B", "clean"]

@@ -13,8 +13,6 @@ from typing import Any
 from robustgen.errors import ArgumentError
 from robustgen.files.registry import Registry
 from robustgen.pixels.benchmarks.corruptions import blur, digital, noise, plugins, weather
-from robustgen.pixels.benchmarks.corruptions.c_bar import C_BAR
-from robustgen.pixels.benchmarks.corruptions.imagecorruptions import IMAGECORRUPTIONS
 from robustgen.pixels.benchmarks.registry import (
     BENCHMARK_FAMILY,
     CATEGORIES,
@@ -39,7 +37,8 @@ __all__ = [
 CORRUPTIONS = BENCHMARK_FAMILY.corruptions
 """The nineteen corruptions of ImageNet-C, by name."""
 
-_BUILT_IN = {family.name: family for family in (BENCHMARK_FAMILY, C_BAR)}
+# The corruptions of these families have names without that of the family.
+_BUILT_IN = (BENCHMARK_FAMILY.name, "c-bar")
 LATER = {
     "laion-c": "laion_c",
     "medmnist-c": "medmnist_c",
@@ -65,8 +64,8 @@ class Families(Registry[Family]):
 
     @property
     def built_in(self) -> Mapping[str, Family]:
-        """Return the families of this package that are always loaded."""
-        return _BUILT_IN
+        """Return the families whose corruptions have names without that of the family."""
+        return {name: self[name] for name in _BUILT_IN}
 
 
 FAMILIES = Families(
@@ -75,7 +74,7 @@ FAMILIES = Families(
     Family,
     {
         BENCHMARK_FAMILY.name: "robustgen.pixels.benchmarks.registry:BENCHMARK_FAMILY",
-        C_BAR.name: "robustgen.pixels.benchmarks.corruptions.c_bar:C_BAR",
+        "c-bar": f"{__name__}.c_bar:C_BAR",
         **{name: f"{__name__}.{module}:FAMILY" for name, module in LATER.items()},
     },
     reserved=("common", "extra", "all", *CATEGORIES),
@@ -88,8 +87,7 @@ class _AllCorruptions(Mapping[str, Corruption]):
 
     def __getitem__(self, name: str) -> Corruption:
         family, colon, _ = name.partition(":")
-        # Plug-in corruptions have the family's name before a colon, built-in ones do not.
-        for each in (FAMILIES[family],) if colon else _BUILT_IN.values():
+        for each in map(FAMILIES.__getitem__, (family,) if colon else _BUILT_IN):
             if found := each.find(name):
                 return found
             if reason := each.not_made.get(name.partition(":")[2]):
@@ -107,7 +105,12 @@ class _AllCorruptions(Mapping[str, Corruption]):
 ALL_CORRUPTIONS: Mapping[str, Corruption] = _AllCorruptions()
 """The corruptions of all families, by full name."""
 
-_IMPLEMENTATIONS = {IMAGECORRUPTIONS.name: IMAGECORRUPTIONS}
+
+def _open_implementation(name: str) -> Family:
+    """Return the versions of corruptions by other code, which few calls need."""
+    from robustgen.pixels.benchmarks.corruptions.imagecorruptions import IMAGECORRUPTIONS
+
+    return {IMAGECORRUPTIONS.name: IMAGECORRUPTIONS}[name]
 
 
 def get_corruption(name: str, implementation: str | None = None) -> Corruption:
@@ -118,14 +121,16 @@ def get_corruption(name: str, implementation: str | None = None) -> Corruption:
     ArgumentTypeError, ArgumentError
         The corruption does not exist; the message names the nearest one, or says why a plug-in is unusable.
     """
-    found = _IMPLEMENTATIONS[implementation].find(name) if implementation and isinstance(name, str) else None
+    found = None
+    if implementation and isinstance(name, str):
+        found = _open_implementation(implementation).find(name)
     corruption: Corruption = found or get_known("corruption", name, ALL_CORRUPTIONS)
     return corruption
 
 
 def get_family(corruption: Corruption) -> Family:
     """Return the family that `corruption` belongs to."""
-    return _IMPLEMENTATIONS.get(corruption.family) or FAMILIES[corruption.family]
+    return FAMILIES.get(corruption.family) or _open_implementation(corruption.family)
 
 
 def find_family(name: str) -> Family | None:
