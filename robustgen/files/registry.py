@@ -199,7 +199,7 @@ FORMAT_ROWS: Final[Mapping[str, str]] = MappingProxyType(
         "jpeg": "encoders:JPEG",
         "png": "encoders:PNG",
         "webp": "encoders:WEBP",
-        "original": "encoders:ORIGINAL",
+        "original": "videos:ORIGINAL",
         "mp4": "videos:MP4",
         "npy": "arrays:NPY",
         "npz": "arrays:NPZ",

@@ -48,7 +48,7 @@ from robustgen.sets.dataset.planning import open_making
 from robustgen.sets.dataset.unit_jobs import describe_losses, describe_orientations
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import cut
-from robustgen.sets.formats.encoders import describe_compression
+from robustgen.sets.formats.compression import describe_compression
 from robustgen.sets.sources.classes import find_unlabelled, number_images
 from robustgen.sets.sources.trees import describe_complaints
 from robustgen.settings.config import Config

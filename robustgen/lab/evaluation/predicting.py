@@ -35,7 +35,7 @@ from robustgen.pixels.benchmarks.kinds import Kind, Variant
 from robustgen.sets.dataset.opening import CLEANED, open_set
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import WorkUnit, WrittenSet, cut
-from robustgen.sets.formats.encoders import describe_compression
+from robustgen.sets.formats.compression import describe_compression
 from robustgen.sets.sources.base import Items
 from robustgen.sets.sources.classes import place_classes
 from robustgen.settings.models import ModelInput, Outputs, Predicting, Runtime

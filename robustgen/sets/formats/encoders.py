@@ -11,8 +11,7 @@ import numpy as np
 from PIL import Image, features
 
 from robustgen.errors import ImageError
-from robustgen.pixels.benchmarks.editions import EDITIONS
-from robustgen.pixels.benchmarks.kinds import Kind, Variant
+from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling, encode_jpeg, round_trip
@@ -242,22 +241,6 @@ class OriginalEncoder(Encoder):
         raise ImageError(f"{files} cannot store the result; convert them to PNG first")
 
 
-def _open_original_clips(own: EncoderChoices) -> Encoder:
-    from robustgen.sets.formats.videos import OriginalClipEncoder, open_clip_video
-
-    return OriginalClipEncoder(OriginalEncoder(own.quality, own.libjpeg), open_clip_video(own))
-
-
-ORIGINAL: Final = Format(
-    "as in the source",
-    {
-        "c": lambda own: OriginalEncoder(own.quality, own.libjpeg),
-        "clip": _open_original_clips,
-    },
-    TreeWriter,
-)
-
-
 # --- clips
 
 
@@ -309,35 +292,3 @@ class ClipFramesEncoder(Encoder):
             known = distinct and number < len(clip.names)
             name = clip.names[number] if known else f"image_{number + 1:05d}{self.suffix}"
             yield f"{folder}/{name}", frame
-
-
-# --- the compression of a set, in words
-
-
-def describe_compression(output: Mapping[str, Any], kind: Kind, edition: str | None) -> str:
-    """Return how the images of a set are compressed, and the published sets of its edition if otherwise.
-
-    Parameters
-    ----------
-    output : mapping
-        The settings of the writer.
-    kind : {"c", "p"}
-    edition : str or None
-        None for sets without an edition.
-    """
-    from robustgen.sets.formats.videos import Mp4Encoder
-
-    own, row = _name_compression(output), EDITIONS.get(str(edition).partition("@")[0])
-    if row is None:
-        return own
-    encoder = None if row.format != "jpeg" else Mp4Encoder() if kind == "p" else JpegEncoder(row.quality)
-    published = _name_compression(encoder.settings() if encoder else {})
-    return own if own == published else f"{own}; published: {published}"
-
-
-def _name_compression(output: Mapping[str, Any]) -> str:
-    own = output.get("sample", output)
-    if coded := own.get("video"):
-        parts = (coded.get(name) for name in ("pixel_format", "preset", "crf"))
-        return "H.264 {}, preset {}, rate factor {}".format(*parts)
-    return f"JPEG, quality {own['quality']}" if "quality" in own else "uncompressed"

@@ -1,4 +1,4 @@
-"""Encoders of videos, MP4 files: sequences as published, and clips at their frame rate."""
+"""Encoders of videos as MP4, sequences and clips, and of files with the formats of the source."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -234,6 +234,16 @@ MP4: Final = Format(
     {
         "p": lambda own: Mp4Encoder(frozenset(IMAGENET_P.noises), *_choose_encodings(own)),
         "clip": open_clip_video,
+    },
+    TreeWriter,
+)
+ORIGINAL: Final = Format(
+    "as in the source",
+    {
+        "c": lambda own: OriginalEncoder(own.quality, own.libjpeg),
+        "clip": lambda own: OriginalClipEncoder(
+            OriginalEncoder(own.quality, own.libjpeg), open_clip_video(own)
+        ),
     },
     TreeWriter,
 )
