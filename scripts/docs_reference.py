@@ -45,9 +45,8 @@ RECIPES = f"""\
 
 {WRITTEN.replace("robustgen/settings", "robustgen/settings/recipes.json")}
 
-Each command writes copies of a well-known set: one of its clean images, and one for each of 15 corruptions
-at each severity. A copy has the file names of the set, and all that belongs to it, so that its usual loader
-opens it.
+Each command writes copies of a well-known set: one of its clean images, and one for each corruption at each
+severity. A copy has the file names of the set, and all that belongs to it, so that its usual loader opens it.
 
 ```console
 $ robustgen make-c --dataset coco-c --source coco --subset 'val2017/*' --output out/coco-c --dry-run
@@ -61,14 +60,16 @@ your loader and model. How to get scores: [classification](../use/scoring.md),
 
 - The name after `--source` stands for the folder or the files of the set on your disk.
 - **images**: those that the command takes. `--subset` chooses others, by a pattern, or by `@FILE`, a list.
-- **severities**: add `--severities 1,3,5` for fewer. `--corruptions all` adds four extra corruptions.
+- **severities**: add `--severities 1,3,5` for fewer. `--corruptions` names others.
 - **kept**: what remains unchanged beside the images.
 - **opened with**: a test runs each command on a small stand-in with the layout of the set, and opens a copy
   with this loader. "files in place": the test compares names and contents of all files instead. "by hand":
   the loader needs other releases than the tests (NumPy 1), and was tried once.
 - **compare with**: published results with the same functions. If it is empty, we know of none.
-- Rows with `--dataset coco-c` have the functions of [imagecorruptions](../use/detection.md), others those of
-  ImageNet-C's authors. JPEG files have quality 85 (`--quality`); PNG files stay PNG files with `coco-c`.
+- Images get the 15 corruptions of ImageNet-C, by `--dataset coco-c` with the functions of
+  [imagecorruptions](../use/detection.md), else with those of the authors. Clips get the 12 of
+  [Mini Kinetics-C](../benchmarks/video-c.md), and nuScenes the 8 of [RoboBEV](../benchmarks/robobev.md).
+- JPEG files have quality 85 (`--quality`). With `coco-c`, PNG files stay PNG files.
 
 Your set is not here? Images with boxes or masks need `--dataset coco-c`, class folders `--dataset folder`,
 videos `--dataset clips`, and tables with pictures `--dataset table`; [sources](../use/sources.md) tells more.
