@@ -16,11 +16,11 @@ from robustgen.files.storage import locate
 from robustgen.files.text_files import unescape_name
 from robustgen.sets.dataset.layouts import identify
 from robustgen.sets.sources.classes import original_key
+from robustgen.sets.sources.folder import SPLITS
 from robustgen.sets.sources.labels import is_label_column
 from robustgen.sets.sources.rows import (
     ANY,
     Asked,
-    is_split_word,
     is_title,
     list_tables,
     read_rows,
@@ -120,7 +120,7 @@ def _select(
         wanted.update(*found)
         if len(found[0]) == 1 and (head := _find_above(str(cell), found[0][0])):
             above[head] = row
-    splits = sorted(each for each in {folder, *above} if is_split_word(each))
+    splits = sorted(each for each in {folder, *above} if each.lower() in SPLITS)
     if len(splits) > 1:
         first = next(each for each in splits if each != folder)
         raise ConfigError(

@@ -360,6 +360,11 @@ class NpzFile(ArrayFile):
         with self._open() as archive, archive.open(array_files.find_array(archive, name)[0]) as images:
             shutil.copyfileobj(images, target)
 
+    def read_rows(self, name: str) -> NDArray[np.int64]:
+        """Read an array of labels, (images, labels)."""
+        with self._open() as archive:
+            return array_files.read_labels(archive, name)
+
     @contextmanager
     def _open(self) -> Iterator[zipfile.ZipFile]:
         with self.store.open(self.name) as file, zipfile.ZipFile(file) as archive:

@@ -277,8 +277,7 @@ class ImageFolder(FileSource):
         shared = PurePosixPath(self._prefix)
         if not isinstance(self._tree, FolderTree) and self._split is None:
             # The root may be any of the folders that all images share.
-            images = [posixpath.dirname(name) for name, _ in self._tree.find() if is_image(name)]
-            shared = PurePosixPath(posixpath.commonpath(images or [""]))
+            shared = PurePosixPath(posixpath.commonpath([*self._list_folders()] or [""]))
         above = shared.parents if self._split is None else ()
         folders = [f"{each}/".removeprefix("./") for each in (shared, *above)]
         return [folder + name for folder in folders for name in names if self._tree.has(folder + name)]

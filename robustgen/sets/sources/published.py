@@ -4,8 +4,6 @@ import gzip
 import io
 import math
 import re
-import shutil
-import zipfile
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, Final, NamedTuple
@@ -14,14 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
-from robustgen.files.containers import array_files
 from robustgen.files.containers.archives import peek_names
 from robustgen.files.containers.array_files import Pickled, unpickle
 from robustgen.files.storage import Store
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Location
 from robustgen.sets.sources import SourceKind
-from robustgen.sets.sources.arrays import ArrayRows, NumberedSource, UnpackedSource
+from robustgen.sets.sources.arrays import ArrayRows, NpzFile, NumberedSource, UnpackedSource
 from robustgen.sets.sources.base import DEFAULTS, SourceOptions, name_source_in_errors
 from robustgen.sets.sources.places import Place, find_place, read_named_files
 
@@ -242,20 +239,16 @@ class MedMnist(UnpackedSource):
     splits = ("test", "train", "val")
 
     def _read(self) -> ArrayRows:
-        with self._place.store.open(self._place.name) as file, zipfile.ZipFile(file) as archive:
-            name = f"{self._split}_images"
-            _, shape, dtype = array_files.find_array(archive, name)
-            if dtype != np.uint8 or len(shape) not in (3, 4) or shape[3:] not in ((), (3,)) or 0 in shape:
-                raise ValueError(f"{name}.npy: {dtype} {shape} is not uint8 (N, H, W) or (N, H, W, 3)")
-            labels = array_files.read_labels(archive, f"{self._split}_labels")
+        file, name = NpzFile(self._place.store, self._place.name), f"{self._split}_images"
+        shape, dtype = file.describe(name)
+        if dtype != np.uint8 or len(shape) not in (3, 4) or shape[3:] not in ((), (3,)) or 0 in shape:
+            raise ValueError(f"{name}.npy: {dtype} {shape} is not uint8 (N, H, W) or (N, H, W, 3)")
+        labels = file.read_rows(f"{self._split}_labels")
         # The images need no memory until the first is loaded.
         return ArrayRows(np.broadcast_to(np.uint8(0), shape), *_read_classes(labels, shape[0]))
 
     def _unpack(self, target: BinaryIO) -> None:
-        with self._place.store.open(self._place.name) as file, zipfile.ZipFile(file) as archive:
-            member, *_ = array_files.find_array(archive, f"{self._split}_images")
-            with archive.open(member) as images:
-                shutil.copyfileobj(images, target)
+        NpzFile(self._place.store, self._place.name).write_images(f"{self._split}_images", target)
 
     @property
     def class_labels(self) -> NDArray[np.int64]:
@@ -269,8 +262,8 @@ def is_medmnist(place: Place) -> bool:
     """Return True for a NumPy archive with images of a split, such as ``test_images``."""
     if place.is_folder or not place.has_suffix(".npz"):
         return False
-    with place.store.open(place.name) as file, zipfile.ZipFile(file) as archive:
-        return any(f"{split}_images.npy" in archive.namelist() for split in MedMnist.splits)
+    names = NpzFile(place.store, place.name).list_names()
+    return any(f"{split}_images" in names for split in MedMnist.splits)
 
 
 MEDMNIST: Final = SourceKind(is_medmnist, MedMnist)

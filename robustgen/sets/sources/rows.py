@@ -203,11 +203,6 @@ def is_title(name: str) -> bool:
     return plain(name) in _MAYBE_OF_FILES or bool(_FILE_COLUMN.fullmatch(plain(name)))
 
 
-def is_split_word(name: str) -> bool:
-    """Return whether a folder or a value has the usual name of a split."""
-    return name.lower() in _SPLIT_WORDS
-
-
 def refuse_chats(read: Reading[Any], where: str) -> None:
     """Raise a SourceError if the rows are chats, whose labels are in no column."""
     if _CHATS & {*read.header}:
