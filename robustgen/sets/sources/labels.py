@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
 
 from robustgen.errors import SourceError, quote
 from robustgen.files.text_files import parse_object
@@ -291,7 +292,7 @@ class ImageNames:
         if text in self._paths:
             return self._paths[text]
         if is_url := "://" in text or "/?d=" in text:
-            text = re.split("[?#]", re.sub(r".*/\?d=", "", text))[0]
+            text = unquote(re.split("[?#]", re.sub(r".*/\?d=", "", text))[0])
         path = posixpath.normpath(text.replace("\\", "/"))
         inside = posixpath.join(self._beside, path).removeprefix(f"{self._folder}/")
         if known := next((each for each in (path, inside) if each in self._paths), None):

@@ -32,22 +32,14 @@ _FILE_COLUMN: Final = re.compile(
     r"|abs|absolute|local|name|path|id|url|uri)+s?|key|rgb"
 )
 _MAYBE_OF_FILES: Final = frozenset({"id", "name", "url", "cocourl", "index", "idx", "nr", "no"})
-_SPLIT_COLUMNS: Final = frozenset(
-    {
-        *(
-            "split",
-            "splits",
-            "datasplit",
-            "partition",
-            "evalpartition",
-            "subset",
-            "usage",
-            "phase",
-            "traintest",
-        ),
-        *("isvalid", "isval", "istest", "istrain", "istraining", "istrainingimage", "evaluationstatus"),
-    }
+_SPLIT_COLUMN: Final = re.compile(
+    r"(?=.*(split|partition|subset|traintest|is(train|test|val)|evaluationstatus))"
+    r"(is|train|training|test|testing|val|valid|validation|eval|evaluation|data|set|official|standard|split|partition"
+    r"|sub|status|image|id|name|or|random)+s?|usage|phase"
 )
+# With few values: such columns may mean something else.
+_MAYBE_OF_SPLITS: Final = frozenset({"set", "setid", "dataset", "test", "testing", "training", "validation"})
+_FEW: Final = frozenset({"0", "1", "2", "3", "true", "false", "yes", "no"})
 _SPLIT_FILE: Final = re.compile(r"partition|split", re.IGNORECASE)
 _SAME_SPLIT: Final = ({"train", "training"}, {"val", "valid", "validation"}, {"test", "testing"})
 _SPLIT_WORDS: Final = frozenset({"trainval", "dev", "eval"}.union(*_SAME_SPLIT))
@@ -373,7 +365,7 @@ def _name_columns(table: Table, column: _Column[Found], is_label: Callable[[str]
     if not header:
         first, cells = rows[0][0], [str(cell) for cell in rows[0][1]]
         own, others = cells[column.number], [*cells[: column.number], *cells[column.number + 1 :]]
-        has_titles = any(is_label(each) or plain(each) in _SPLIT_COLUMNS for each in others)
+        has_titles = any(is_label(each) or _SPLIT_COLUMN.fullmatch(plain(each)) for each in others)
         title = first if not _is_path(own) and (not found[0] or has_titles) else ""
         header = cells if title else [*map(str, range(1, len(cells) + 1))]
         rows, found = rows[bool(title) :], found[bool(title) :]
@@ -471,7 +463,8 @@ def _find_split(read: Reading[Any], where: str, asked: Asked, is_label: Callable
         is_few = cells <= _SPLIT_WORDS | _SPLIT_NUMBERS and not has_header
         is_third = is_few and place == (0, "3", 3) and len(cells) > 1 and "0" in cells
         if (
-            plain(title) in _SPLIT_COLUMNS
+            _SPLIT_COLUMN.fullmatch(plain(title))
+            or (plain(title) in _MAYBE_OF_SPLITS and cells <= _FEW and len(cells) > 1)
             or is_word
             or is_third
             or (of_splits and is_few and len(others) == 1)
@@ -493,7 +486,7 @@ def _is_split(value: str, split: str, column: str) -> bool:
         return float(own) == float(wanted)
     # A column `is_valid` says yes or no.
     of_column = plain(column).removeprefix("is").removesuffix("image")
-    is_own = plain(column).startswith("is") and any({of_column, wanted} <= same for same in _SAME_SPLIT)
+    is_own = any({of_column, wanted} <= same for same in _SAME_SPLIT)
     return is_own and own in ("true", "1", "1.0", "yes")
 
 
@@ -631,7 +624,11 @@ def _of_coco(content: Mapping[str, Any], where: str) -> Table:
             told[each["image_id"]][each.get("category_id")] = None
         rows = dict[str, Any]()
         for number, image in enumerate(content["images"], 1):
-            kept = {key: cell for key, cell in image.items() if is_title(key) or plain(key) in _SPLIT_COLUMNS}
+            kept = {
+                key: cell
+                for key, cell in image.items()
+                if is_title(key) or _SPLIT_COLUMN.fullmatch(plain(key))
+            }
             for place, category in enumerate(told.get(image.get("id"), (None,)), 1):
                 row = f"{where}, image {number}, category {place}"
                 rows[row] = kept | {"category": names.get(category, category)}

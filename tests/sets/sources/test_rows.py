@@ -24,6 +24,7 @@ def lines(form, header=""):
 
 READ = {
     "ids of a tool": lines("{wrong},/data/upload/1/1a2b3c4d-{image},{label},9", "id,image,choice,user"),
+    "encoded addresses": lines("http://h/%3{n}.jpg?a=1,{label}", "url,label"),
     "addresses": lines("{wrong};https://h/f/{image}?sig=x;{label}", "id;url;label"),
     "JSON-MIN": json.dumps([{"id": 9, "image": f"/d/{image}", "choice": v} for image, v in TRUE.items()]),
     "FiftyOne": json.dumps(
@@ -189,3 +190,30 @@ def test_columns_of_numbers_called_like_files_name_images(title):
 def test_columns_of_numbers_called_otherwise_name_none(title):
     with pytest.raises(SourceError, match="file_column"):
         parse(lines("{n},{label}", f"{title},class"))
+
+
+@pytest.mark.parametrize(
+    ("title", "values", "split"),
+    [
+        ("split_id", "0011", "1"),
+        ("dataset-split", "1233", "3"),
+        ("set", "1123", "2"),
+        ("test", ("False", "True", "True", "False"), "test"),
+        ("training", ("yes", "no", "no", "yes"), "train"),
+        ("is_training_image", "0110", "train"),
+        ("train_or_test", ("test", "train", "train", "test"), "train"),
+    ],
+)
+def test_columns_of_splits_are_known_by_their_words(title, values, split):
+    rows = [f"{image},{label},{value}" for (image, label), value in zip(TRUE.items(), values, strict=True)]
+    text = "\n".join([f"image,class,{title}", *rows])
+    with pytest.raises(SourceError, match="--set split="):
+        parse(text)
+    chosen = parse(text, split=split, needs_split=True).classes
+    assert 0 < len(chosen) < len(TRUE) and chosen.items() <= TRUE.items()
+
+
+@pytest.mark.parametrize(("title", "values"), [("test", "3568"), ("dataset", "abca"), ("spl", "0011")])
+def test_other_columns_say_no_split(title, values):
+    rows = [f"{image},{label},{value}" for (image, label), value in zip(TRUE.items(), values, strict=True)]
+    assert parse("\n".join([f"image,class,{title}", *rows])).classes == TRUE
