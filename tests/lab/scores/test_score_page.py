@@ -623,4 +623,10 @@ def test_the_page_has_links_to_papers_and_the_deviation_of_seeds(browser, tmp_pa
     ) == [*("On Nets", "25.6 M", "224")]
     assert browser.run("document.querySelector('td.fact a').href") == "https://example.org/a"
     assert "3 seeds" in browser.run("document.getElementById('means').textContent")
+    assert "Satterthwaite" in browser.run("document.body.textContent")
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    resize(browser, 718)
+    # An A4 page has room for all columns.
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    browser.call("Emulation.setEmulatedMedia", media="")
     assert not browser.errors()
