@@ -367,7 +367,7 @@ EXCEPTIONS = {
     "calibrate --output": "needs --for-size; test_matching.py",
     "compare --margin": "needs more images; test_compare.py",
     "fetch --wheel": "downloads, or reads a wheel; test_third_party.py",
-    "score --predicted-set": "checks keys, and shows images that fail; test_score_page.py",
+    "--predicted-set": "checks keys, and shows images that fail; test_score_page.py",
     "score --verbose": "changes tables of terminals; test_scoring.py",
     "score-segmentation --palette": "needs maps in colours; test_segmentation.py",
     "score-answers --rule": "needs answers without scores; test_answers.py",
