@@ -428,54 +428,17 @@ class _SetRun:
         each_once = {(each["key"], each.get("variant")): each for each in self._failures}
         failures = sorted(each_once.values(), key=lambda failure: failure["key"])
         refused = [{"key": key, "reason": reason} for key, reason in plan.refused.items()]
-        folders, waiting = [variant.folder for variant in plan.variants], list[int]()
-        fate = "kept in their files" if plan.writer.encoder.keeps_tags else "dropped"
-        remarks = [
-            *plan.remarks,
-            *plan.source.remarks(),
-            *describe_losses(self._losses, len(plan.keys)),
-            *plan.recipe.describe_notes(self._notes.values()),
-            *describe_orientations(
-                self._orientations.values(), len(plan.keys), f"pixels as stored, and the tag is {fate}"
-            ),
-        ]
+        remarks, waiting = self._describe(), list[int]()
         if plan.mirror:
             # Another run may have written the same images for other variants, or other images.
             mirror = plan.mirror.extend(list_files(plan.source, self._summary.attempted))
             beside, not_repeated = mirror.list_files()
             refused += not_repeated
             remarks += [*mirror.describe_clean_pictures(beside), *mirror.describe_ways_back(beside)]
-            for folder in folders:
-                record = mirror.make_record(folder, beside)
-                self._put_files(name_mirror(folder), record, partial(mirror.copy, folder))
-
-        def list_failed() -> set[tuple[str, str]]:
-            return _name_outputs(
-                self._failures if self._standing >= Standing.COPIED else self._summary.failures
-            )
-
-        def list_all() -> SetListing:
-            """Return the images of this run and of all others."""
-            known = {*plan.keys, *self._summary.attempted}
-            keys = tuple(filter(known.__contains__, plan.source.keys()))
-            return replace(listing, keys=keys, failed=lambda: _name_outputs(self._summary.failures))
-
-        listing = SetListing(plan.keys, plan.source.label, lambda: plan.source.classes, list_failed)
-        files = {
-            **plan.writer.list_companions(listing, folders),
-            **plan.recipe.list_companions(list_all, plan.writer),
-            # What is mirrored may be pictures too.
-            **({KEYS: join_names(list_all().keys)} if plan.mirror else {}),
-        }
-        written = [
-            WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
-        ]
-        if plan.mirror:
-            # The list of keys holds for the variants of earlier runs too.
-            earlier = (folder for each in state.plans() for folder in each["manifest"]["variants"])
-            folders = sorted({*folders, *earlier})
-        record = Record({}, folders, written, refused)
-        self._put_files(COMPANIONS, record, lambda store, path: store.put(path, files[path]))
+            for variant in plan.variants:
+                record = mirror.make_record(variant.folder, beside)
+                self._put_files(name_mirror(variant.folder), record, partial(mirror.copy, variant.folder))
+        self._put_companions(refused)
         # What this run has changed is no copy of a finished set.
         least = Standing.COPIED if self._standing >= Standing.COPIED else Standing.FINISHED
         if not is_finished(state, least):
@@ -498,6 +461,49 @@ class _SetRun:
             plan.store.location,
             (*remarks, *describe_complaints(self._complaints, plan.source.medium.name)),
         )
+
+    def _describe(self) -> list[str]:
+        """Return remarks on the images, whoever has processed them."""
+        plan, count = self._plan, len(self._plan.keys)
+        tag = "kept in their files" if plan.writer.encoder.keeps_tags else "dropped"
+        fate = f"pixels as stored, and the tag is {tag}"
+        return [
+            *plan.remarks,
+            *plan.source.remarks(),
+            *describe_losses(self._losses, count),
+            *plan.recipe.describe_notes(self._notes.values()),
+            *describe_orientations(self._orientations.values(), count, fate),
+        ]
+
+    def _put_companions(self, refused: list[Failure]) -> None:
+        """Write the small files about the whole set, and their record, which has the `refused` images."""
+        plan, folders = self._plan, [variant.folder for variant in self._plan.variants]
+        listing = SetListing(plan.keys, plan.source.label, lambda: plan.source.classes, self._list_failed)
+        files = {
+            **plan.writer.list_companions(listing, folders),
+            **plan.recipe.list_companions(partial(self._list_all, listing), plan.writer),
+        }
+        if plan.mirror:
+            # What is mirrored may be pictures too; the list of keys holds for variants of earlier runs too.
+            files[KEYS] = join_names(self._list_all(listing).keys)
+            earlier = (folder for each in self._state.plans() for folder in each["manifest"]["variants"])
+            folders = sorted({*folders, *earlier})
+        written = [
+            WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
+        ]
+        record = Record({}, folders, written, refused)
+        self._put_files(COMPANIONS, record, lambda store, path: store.put(path, files[path]))
+
+    def _list_failed(self) -> set[tuple[str, str]]:
+        """Return the failed outputs of this run's images."""
+        is_known = self._standing >= Standing.COPIED
+        return _name_outputs(self._failures if is_known else self._summary.failures)
+
+    def _list_all(self, listing: SetListing) -> SetListing:
+        """Return the images of this run and of all others."""
+        known = {*self._plan.keys, *self._summary.attempted}
+        keys = tuple(filter(known.__contains__, self._plan.source.keys()))
+        return replace(listing, keys=keys, failed=lambda: _name_outputs(self._summary.failures))
 
     @cached_property
     def _summary(self) -> RecordSummary:

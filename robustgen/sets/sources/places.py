@@ -212,32 +212,20 @@ def read_named_files(
 
 
 _EXPORT: Final = "write its images into class folders, or as WebDataset shards or Parquet"
+_SAVE: Final = "write its arrays with numpy.savez(file, images=..., labels=...)"
+_LOAD: Final = "load it with datasets.load_from_disk, and write each split with .to_parquet('test.parquet')"
+_EACH: Final = f"{_EXPORT}, for instance"
+_TFRECORDS: Final = r".+\.tfrecords?(-.*|\.gz)?|\w+-\d{5}-of-\d{5}"
 # Pattern of file names, name of the format, and the way to convert it.
 _FOREIGN: Final = (
-    (
-        r"dataset_dict\.json|.+\.arrow",
-        "a folder of `save_to_disk`",
-        "load it with datasets.load_from_disk, and write each split with .to_parquet('test.parquet')",
-    ),
-    (
-        r".+\.tfrecords?(-.*|\.gz)?|\w+-\d{5}-of-\d{5}",
-        "TFRecord",
-        f"{_EXPORT}, for instance with tensorflow_datasets.as_numpy",
-    ),
-    (
-        r"data\.mdb|lock\.mdb|.+\.lmdb",
-        "an LMDB",
-        f"{_EXPORT}, for instance the entries of lmdb.open(...).begin()",
-    ),
-    (r".+\.beton", "FFCV", "name the images that the .beton was written from, or " + _EXPORT),
-    (r".+\.rec", "RecordIO", f"{_EXPORT}, for instance with mxnet.recordio"),
-    (r".+\.(h5|hdf5)", "HDF5", "write its arrays with numpy.savez(file, images=..., labels=...)"),
-    (
-        r".+\.(pt|pth)",
-        "a file of PyTorch",
-        "write its tensors with numpy.savez(file, images=..., labels=...)",
-    ),
-    (r".+\.(pkl|pickle)", "a pickle", "write its arrays with numpy.savez(file, images=..., labels=...)"),
+    (r"dataset_dict\.json|.+\.arrow", "a folder of `save_to_disk`", _LOAD),
+    (_TFRECORDS, "TFRecord", f"{_EACH} with tensorflow_datasets.as_numpy"),
+    (r"data\.mdb|lock\.mdb|.+\.lmdb", "an LMDB", f"{_EACH} the entries of lmdb.open(...).begin()"),
+    (r".+\.beton", "FFCV", f"name the images that the .beton was written from, or {_EXPORT}"),
+    (r".+\.rec", "RecordIO", f"{_EACH} with mxnet.recordio"),
+    (r".+\.(h5|hdf5)", "HDF5", _SAVE),
+    (r".+\.(pt|pth)", "a file of PyTorch", _SAVE.replace("arrays", "tensors")),
+    (r".+\.(pkl|pickle)", "a pickle", _SAVE),
     (r".+\.(7z|rar|zst)", "a compressed file", "unpack it, or pack it as .zip or .tar"),
 )
 
