@@ -514,7 +514,7 @@ TOGETHER = {
     "files": "memory",
     "lab/evaluation": "class_order outputs sharing",
     "lab/inspection": "pages preview_page",
-    "related": "clips layouts schemas sharing",
+    "related": "clips effects layouts schemas sharing",
     "related/streams": "ccc_commands imglist",
     "pixels/benchmarks": "calibrated_sizes families finer_severities golden properties",
     "pixels/imaging": "distributions effects processors",

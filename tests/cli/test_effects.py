@@ -426,6 +426,7 @@ def places(tmp_path_factory):
         put_photo(root / f"clips/run/a/{number}.png", 64, 64, seed=number)
     (root / "config.yaml").write_text("edition: imagenet\n")
     (root / "sizes.yaml").write_text("constants_for: 64\n")
+    (root / "cleaning.yaml").write_text("quality: 30\n")
     (root / "fields.yaml").write_text("url: https://example.org\n")
     put_folder(root / "digits", 22)
     put_folder(root / "fewer", 6)
