@@ -122,7 +122,7 @@ class Rendering:
 
     def rehearse(self) -> None:
         """Compute what the job needs on noise, before workers are forked."""
-        rehearse(self.recipe, self.writer, self.variants)
+        rehearse(self.recipe, self.source.medium, self.writer, self.variants, self.keys[0])
 
     def _read(self, key: str) -> tuple[Any, str, list[Complaint]]:
         """Return an image as `Source.read` does, and the warnings of its decoder."""

@@ -1,14 +1,17 @@
 """Jobs that write the files of a work unit, and then its record."""
 
 import errno
+import io
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
+from PIL import Image
 
 from robustgen.errors import (
     ImageError,
@@ -24,17 +27,19 @@ from robustgen.files.ledger import Failure, Note, Origin, Record
 from robustgen.files.set_files import START_OVER, AnotherSetError, WrittenFile
 from robustgen.files.storage import Store, host
 from robustgen.files.storage.host import HOST, keep_freed_memory, return_freed_memory
-from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.benchmarks.kinds import CLIP, Medium, Variant
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import (
     FEW_GREYS,
     Complaint,
     Loss,
     collect_complaints,
+    decode_to_pillow,
     find_loss,
     name_ends,
 )
 from robustgen.pixels.imaging.file_tags import NO_TAGS
+from robustgen.pixels.imaging.frames import Clip
 from robustgen.sets.dataset.changes import look_up
 from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.recipes import Recipe
@@ -187,7 +192,7 @@ class UnitJobs:
     def rehearse(self) -> None:
         """Compute what the units need on noise, before workers are forked; touch no file of the run."""
         job = self.jobs[0]
-        rehearse(job.recipe, job.writer, job.unit.variants)
+        rehearse(job.recipe, job.source.medium, job.writer, job.unit.variants, job.unit.keys[0])
 
     def _begin(self, root: Store, reporter: Reporter) -> Iterator[Callable[[], Outcome]]:
         """Begin one unit after another; yield functions that end them."""
@@ -310,16 +315,27 @@ def rotate_variants(variants: Iterable[Variant], turn: int) -> list[Variant]:
     return variants[first:] + variants[:first]
 
 
-def rehearse(recipe: Recipe[Any], writer: Writer, variants: Sequence[Variant]) -> None:
-    """Apply each operation of some variants to noise, and encode it, which loads modules and loops."""
+def rehearse(
+    recipe: Recipe[Any], medium: Medium, writer: Writer, variants: Sequence[Variant], key: str
+) -> None:
+    """Compute some variants of noise, which loads modules and loops.
+
+    Images and clips are encoded too, under the name of `key`.
+    """
     noise = np.random.default_rng(0).integers(0, 256, (_NOISE, _NOISE, 3), np.uint8)
-    image, shared = recipe.prepare(noise), dict[str, Any]()
-    for variant in {each.name: each for each in variants}.values():
-        frames = recipe.stream(variant, "", image)
-        if frames is None:
-            writer.encoder.encode_with_tags(variant, "", recipe.make(variant, "", image, shared), NO_TAGS)
-        else:
-            next(frames)
+    stored = io.BytesIO()
+    Image.fromarray(noise).save(stored, "jpeg")
+    loaded = Clip(noise[None]) if medium is CLIP else decode_to_pillow(stored)
+    image, shared = recipe.prepare(loaded), dict[str, Any]()
+    # Light and heavy levels need other loops.
+    for variant in variants:
+        # What goes wrong here goes wrong in the job, which tells of it.
+        with suppress(Exception):
+            if frames := recipe.stream(variant, "", image):
+                next(frames)
+            else:
+                made = recipe.make(variant, "", image, shared)
+                deque(writer.encoder.encode_with_tags(variant, key, made, NO_TAGS), maxlen=0)
 
 
 def check_identity(source: str, output: str, key: str, expected: str, identity: str) -> None:

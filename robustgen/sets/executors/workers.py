@@ -28,6 +28,7 @@ from robustgen.files.storage.host import (
     keep_freed_memory,
     list_limits,
     receive_memory,
+    return_freed_memory,
     send_memory,
     take_limits,
     take_streams,
@@ -42,6 +43,7 @@ from robustgen.sets.executors.progress import NOBODY, Reporter
 START_METHOD: Final = "ROBUSTGEN_START_METHOD"
 """Variable of the environment that, with the value ``spawn``, has each worker start by itself."""
 _SECONDS_IDLE: Final = 300
+_SECONDS_BETWEEN_JOBS: Final = 0.1
 # Smaller results fit into a pipe or two.
 _FEWEST_BYTES: Final = 1 << 17
 
@@ -67,9 +69,19 @@ def serve(channel: int) -> NoReturn:
     with suppress(Empty, OSError, RuntimeError):
         threading.Thread(target=receive, daemon=True).start()
         while True:
-            answers.write(_answer(jobs.get(timeout=_SECONDS_IDLE), memory))
+            answers.write(_answer(_wait_for_job(jobs), memory))
             answers.flush()
     os._exit(1)
+
+
+def _wait_for_job(jobs: SimpleQueue[bytes]) -> bytes:
+    """Return the next job, and meanwhile give the memory of the last one back; raise Empty after minutes."""
+    with suppress(Empty):
+        return jobs.get(timeout=_SECONDS_BETWEEN_JOBS)
+    return_freed_memory()
+    job = jobs.get(timeout=_SECONDS_IDLE)
+    keep_freed_memory()
+    return job
 
 
 def _answer(packed: bytes, memory: socket.socket | None) -> bytes:
@@ -132,6 +144,8 @@ def _rehearse(received: int, _: int) -> int:
     # What goes wrong here goes wrong in the job, which tells of it.
     with suppress(Exception):
         job.rehearse()
+    # Workers take fresh memory instead of copying what is free here.
+    return_freed_memory()
     gc.freeze()
     return 0
 

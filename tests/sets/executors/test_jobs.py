@@ -22,17 +22,19 @@ from robustgen.errors import WriteError
 from robustgen.files.storage import host
 from robustgen.plugins.conformance import check_executor
 from robustgen.sets.dataset.unit_jobs import ImageWork
-from robustgen.sets.executors import progress, workers
+from robustgen.sets.executors import jobs, progress, workers
 from robustgen.sets.executors.base import WorkersLostError
 from robustgen.sets.executors.jobs import ThisProcess, submit_jobs
 from robustgen.sets.executors.processes import Processes
 from robustgen.sets.executors.progress import NOBODY
 from robustgen.sets.executors.workers import end_idle_workers
+from robustgen.sets.formats.base import Encoder
 from tests.helpers import (
     cli,
     free_port,
     latest,
     maker,
+    put_photo,
     spawn,
     tree,
     until_open,
@@ -251,6 +253,31 @@ def test_a_variable_has_each_worker_start_by_itself(monkeypatch):
     monkeypatch.setenv(workers.START_METHOD, "spawn")
     end_idle_workers()
     assert {parent for _, parent, *_ in Processes(2).map([_Rehearsed()] * 8, NOBODY)} == {os.getpid()}
+
+
+@pytest.mark.parametrize(("dataset", "suffix"), [("clips", "frame 0.png"), ("folder", "a.png")])
+def test_a_rehearsal_makes_and_encodes_all_that_the_units_do(tmp_path, monkeypatch, dataset, suffix):
+    put_photo(tmp_path / "source" / "class" / "one" / suffix, 48, 40)
+    encoded, encode = [], Encoder.encode_with_tags
+
+    def record(encoder, variant, key, pixels, tags):
+        found = [*encode(encoder, variant, key, pixels, tags)]
+        encoded.append((variant.folder, Path(found[0].name).suffix))
+        return found
+
+    class Rehearsing:
+        def map(self, found, reporter):
+            (job,) = found
+            job.rehearse()
+            rehearsed = sorted(encoded)
+            del encoded[:]
+            yield job.run(reporter)
+            assert rehearsed == sorted(encoded) and len(rehearsed) == 4
+
+    monkeypatch.setattr(Encoder, "encode_with_tags", record)
+    monkeypatch.setattr(jobs, "open_executor", lambda *given: Rehearsing())
+    which = ("--dataset", dataset, "--format", "original", "--corruptions", "contrast,jpeg_compression")
+    make_c(tmp_path / "source", tmp_path / "out", *which, "--severities", "1,3")
 
 
 @needs_proc
