@@ -27,7 +27,7 @@ from robustgen.files.ledger import Failure, Note, Origin, Record
 from robustgen.files.set_files import START_OVER, AnotherSetError, WrittenFile
 from robustgen.files.storage import Store, host
 from robustgen.files.storage.host import HOST, keep_freed_memory, return_freed_memory
-from robustgen.pixels.benchmarks.kinds import CLIP, Medium, Variant
+from robustgen.pixels.benchmarks.kinds import CLIP, IMAGE, Medium, Variant
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import (
     FEW_GREYS,
@@ -315,6 +315,15 @@ def rotate_variants(variants: Iterable[Variant], turn: int) -> list[Variant]:
     return variants[first:] + variants[:first]
 
 
+def _store(noise: Rgb) -> Image.Image:
+    stored = io.BytesIO()
+    Image.fromarray(noise).save(stored, "jpeg")
+    return decode_to_pillow(stored)
+
+
+_LOADED: Final[Mapping[Medium, Callable[[Rgb], Any]]] = {IMAGE: _store, CLIP: lambda noise: Clip(noise[None])}
+
+
 def rehearse(
     recipe: Recipe[Any], medium: Medium, writer: Writer, variants: Sequence[Variant], key: str
 ) -> None:
@@ -323,10 +332,7 @@ def rehearse(
     Images and clips are encoded too, under the name of `key`.
     """
     noise = np.random.default_rng(0).integers(0, 256, (_NOISE, _NOISE, 3), np.uint8)
-    stored = io.BytesIO()
-    Image.fromarray(noise).save(stored, "jpeg")
-    loaded = Clip(noise[None]) if medium is CLIP else decode_to_pillow(stored)
-    image, shared = recipe.prepare(loaded), dict[str, Any]()
+    image, shared = recipe.prepare(_LOADED[medium](noise)), dict[str, Any]()
     # Light and heavy levels need other loops.
     for variant in variants:
         # What goes wrong here goes wrong in the job, which tells of it.
