@@ -220,7 +220,7 @@ class Scoring(CellScoring, ChartForm):
         Mapping[str, ModelFacts] | None, BeforeValidator(_read_models), Flag(CONTENT, "FILE", usual=True)
     ] = None
     """YAML, JSON or CSV file with paper, architecture, parameters and more of each model, for the page"""
-    predicted_set: Annotated[ExpandedLocation | None, Flag(SOURCE, "DIR")] = None
+    predicted_set: Annotated[ExpandedLocation | None, Flag(SOURCE, "SET")] = None
     """the set that was predicted: check keys against it, and show its pictures on the page"""
     verbose: Annotated[StrictBool, Flag(OUTPUT)] = False
     """print all tables of the papers; default for tables in pipes"""

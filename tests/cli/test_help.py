@@ -276,6 +276,7 @@ MEANINGS = {
     "--overwrite": "Start over|Remove|Replace",
     "--partial": "incomplete|only one of the two",
     "--perturbations": "Names|these",
+    "--predicted-set": "set that was predicted|corrupted set",
     "--quality": "Quality of",
     "--replicates": "Bootstrap samples",
     "--results": "result|predicted",

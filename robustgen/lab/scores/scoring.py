@@ -153,7 +153,7 @@ def score(
     if published and any(list_treatments(each.settings) for each in opened):
         notes.append("published values are of one crop of each image, without any cleaning")
     if models and (lacking := [row.model for row in rows if row.model not in models]):
-        notes.append(f"--models has no row for {', '.join(lacking)}")
+        notes.append(f"no facts of models are given for {', '.join(lacking)}")
     report = Scoreboard(
         rows,
         chosen,
@@ -194,7 +194,7 @@ def _group_seeds(
         taken = {*names} - {*found} | {other.name for other in groups if other is not each}
         if problem or each.name in taken:
             problem = problem or "another model has this name"
-            raise ConfigError(f"--group {each.name}={each.pattern}: {problem}")
+            raise ConfigError(f"group {each.name}={each.pattern}: {problem}")
         of |= dict.fromkeys(found, each)
         few = "; an interval of two seeds is wide, and holds roughly" * (len(found) == 2)
         notes.append(f"{each.name}: mean of {len(found)} seeds ({', '.join(found)}){few}")
