@@ -139,9 +139,10 @@ class TableWriter(SampleWriter):
         """Return None: images have no separate files."""
 
     def measure(self, encoded: Encoded) -> int:
-        """Return the number of bytes of the image in a cell: as base64 text, except in Parquet."""
+        """Return the number of bytes of the image in its cells: as base64 text, except in Parquet."""
         size, layout = len(encoded.data), find_layout(self.source.files[0].name)
-        return size if isinstance(layout, ParquetTable) else -(-size // 3) * 4
+        rows = 1 + len(self.source.further_rows) / len(self.source.listing.places)
+        return round(rows * (size if isinstance(layout, ParquetTable) else -(-size // 3) * 4))
 
     def shard_number(self, index: int, key: str) -> int:
         """Return the number of the image's table."""
