@@ -142,7 +142,8 @@ def use_pip(tools: Path, wheel: Path, python: str, place: Path) -> list[object]:
     """Return the command of an environment with pip."""
     bin_folder = place / "venv" / "bin"
     if not bin_folder.exists():
-        run([python, "-m", "venv", place / "venv"], place)
+        # As by `python -m venv`, which Debian's Python cannot do without another package.
+        run([tools / "path" / "uv", "venv", "--quiet", "--seed", "--python", python, place / "venv"], place)
         run([bin_folder / "python", "-m", "pip", "--quiet", "install", f"{wheel}[{EXTRAS}]"], place)
     return [bin_folder / "robustgen"]
 
