@@ -51,7 +51,7 @@ def _shorten(name: str) -> str:
 def _make_breakable(name: object) -> Markup:
     """Return a file's name, escaped, with line breaks allowed after slashes but not within the suffix."""
     text = escape(name)
-    ending = re.search(r"[^/]{0,4}\.\w{1,5}$", text)
+    ending = re.search(r"[^/]{0,4}\.[A-Za-z]\w{0,4}$", text)
     start = text[: ending.start()] if ending else text
     end = Markup('<span class="whole">{}</span>').format(ending[0]) if ending else Markup()
     return Markup("/<wbr>").join(start.split("/")) + end
