@@ -41,40 +41,51 @@ TYPES = {"string": "text", "integer": "whole number", "number": "number", "boole
 WRITTEN = "<!-- Written by scripts/docs_reference.py from robustgen/settings; run `make docs`. -->"
 
 RECIPES = f"""\
-# The -C of your set
+# Recipes for well-known sets
 
 {WRITTEN.replace("robustgen/settings", "robustgen/settings/recipes.json")}
 
-Each command writes copies of a well-known set: one of its clean images, and one for each corruption at each
-severity. A copy has the file names of the set, and all that belongs to it, so that its usual loader opens it.
+Each command writes corrupted copies of a well-known set: one clean copy, and one copy for each corruption at
+each severity. A copy keeps the folders, file names and annotations of the set, so the usual loader opens it.
 
 ```console
 $ robustgen make-c --dataset coco-c --source coco --subset 'val2017/*' --output out/coco-c --dry-run
 $ robustgen make-c --dataset coco-c --source coco --subset 'val2017/*' --output out/coco-c
 ```
 
-The first line only estimates size and time. Then give the folder of a copy, such as `out/coco-c/fog/3`, to
-your loader and model. How to get scores: [classification](../use/scoring.md),
-[detection](../use/detection.md), [segmentation](../use/segmentation.md),
-[vision-language models](../use/vision-language.md).
+The first line only estimates size and time. The second one writes `out/coco-c/clean`, `out/coco-c/fog/3` and
+74 more copies. Give the folder of one copy to your loader. Pages on scores:
+[classification](../use/scoring.md), [detection](../use/detection.md), [segmentation](../use/segmentation.md),
+[clips](../benchmarks/video-c.md), [vision-language models](../use/vision-language.md).
 
-- The name after `--source` stands for the folder or the files of the set on your disk.
-- **images**: those that the command takes. `--subset` chooses others, by a pattern, or by `@FILE`, a list.
-- **severities**: add `--severities 1,3,5` for fewer. `--corruptions` names others.
-- **kept**: what remains unchanged beside the images.
-- **opened with**: a test runs each command on a small stand-in with the layout of the set, and opens a copy
-  with this loader. "files in place": the test compares names and contents of all files instead. "by hand":
-  the loader needs other releases than the tests (NumPy 1), and was tried once.
-- **compare with**: published results with the same functions. If it is empty, we know of none.
-- Images get the 15 corruptions of ImageNet-C, by `--dataset coco-c` with the functions of
-  [imagecorruptions](../use/detection.md), else with those of the authors. Clips get the 12 of
+In the commands:
+
+- `--source`: replace the name by the path of the set on your disk, also after `--subset @`.
+  Its patterns apply to file names only: in the Hub's cache, give the folder below `snapshots` in full.
+- `--dataset coco-c`: for all images that keep names and sizes, not for COCO alone. The 15 corruptions of
+  ImageNet-C are computed by the functions of [imagecorruptions](../use/detection.md); all other values of
+  `--dataset` use those of ImageNet-C's authors. Clips get the 12 corruptions of
   [Mini Kinetics-C](../benchmarks/video-c.md), and nuScenes the 8 of [RoboBEV](../benchmarks/robobev.md).
-- JPEG files have quality 85 (`--quality`). With `coco-c`, PNG files stay PNG files.
+- `--format original --set mirror=link`: clips keep their file names, and each copy gets all other files of
+  the set; `coco-c` does so by default. These are hard links: a change in a copy also changes the original.
+- `--subset` chooses images by a pattern or a list (`@FILE`). Copies contain no other images.
+- `--severities 1,3,5` writes fewer severities, and `--corruptions` other corruptions.
 
-Your set is not here? Images with boxes or masks need `--dataset coco-c`, class folders `--dataset folder`,
-videos `--dataset clips`, and tables with pictures `--dataset table`; [sources](../use/sources.md) tells more.
-With `--dry-run`, `make-c` names the layout if it is one of those that say which images are
-[label maps](../use/detection.md#label-maps). `robustgen list recipes` prints the commands of this page.
+In the table:
+
+- **kept**: what the copies repeat unchanged. Boxes and masks stay in place, although `elastic_transform`
+  moves pixels. JPEG files are written with quality 85 (`--quality`); with `coco-c`, PNG files remain PNG
+  files. The sound of videos is dropped.
+- **opened with**: a test runs each command on a small stand-in with the layout of the set, and opens a copy
+  with this loader. "files in place": the test compares the names and contents of all files instead;
+  of tables, it only counts the files. "by hand": the loader was tried once, because it needs NumPy 1.
+- **compare with**: published results with the same functions; none are known if it is empty.
+- **differs**: what is not as in the original or in the published set.
+
+Your set is missing? Use `--dataset coco-c` for images with boxes or masks, `folder` for class folders,
+`clips` for videos, and `table` for tables with pictures; see [sources](../use/sources.md). `--dry-run`
+names the layout if robustgen knows its [label maps](../use/detection.md#label-maps).
+`robustgen list recipes` prints the commands of this page, and `robustgen list COCO` one row.
 """
 
 CONFIG = f"""\

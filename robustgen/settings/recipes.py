@@ -14,17 +14,17 @@ class SetRecipe(NamedTuple):
     ----------
     name : str
     command : str
-        Without ``robustgen`` and ``--output``.
+        Without ``robustgen``.
     split : str
         The images that the command takes.
     kept : str
-        What is repeated beside the pictures.
+        What the copies repeat unchanged.
     loader : str
         The usual loader, which opens the folder of a variant.
     compared : str
         Published numbers with which results may be compared; "" if there are none.
     differs : str
-        What is not as published; "" if nothing is.
+        What is not as in the original or published set; "" if nothing is.
     severities : str
         As of ``--severities``.
     """

@@ -64,7 +64,8 @@ LOADERS = {
 def make(tmp_path, monkeypatch, name, *flags):
     pictures = put_tree(tmp_path, name)
     monkeypatch.chdir(tmp_path)
-    command = shlex.split(RECIPES[name].command)
+    *command, flag, _ = shlex.split(RECIPES[name].command)
+    assert flag == "--output"
     more = [] if "--corruptions" in command else ["--corruptions", "brightness"]
     more += ["--severities", RECIPES[name].severities[-1], "--jobs", "1"]
     result = cli(*command, *more, *flags, "--output", "out")
@@ -103,6 +104,12 @@ def test_tables_are_opened_by_datasets(tmp_path, monkeypatch):
     files = [str(path) for path in (tmp_path / "out").glob("brightness/5/**/*.parquet")]
     (row,) = datasets.load_dataset("parquet", data_files=files, cache_dir=tmp_path / "cache")["train"]
     assert row["question"] == "What?" and row["answers"] == ["cat"]
+
+
+def test_each_recipe_has_an_output_of_its_own():
+    # A second set in the same folder is refused.
+    outputs = {shlex.split(row.command)[-1] for row in RECIPES.values()}
+    assert len(outputs) == len(RECIPES) and all(output.startswith("out/") for output in outputs)
 
 
 def test_recipes_are_listed():
