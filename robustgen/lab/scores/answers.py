@@ -27,7 +27,7 @@ from robustgen.lab.scores.result_grid import (
     sort_cells,
     tabulate_severities,
 )
-from robustgen.lab.scores.table_page import group_curves
+from robustgen.lab.scores.table_page import group_curves, name_models
 from robustgen.metrics.bootstrap import correct_holm
 from robustgen.metrics.classification import Floats
 from robustgen.metrics.intervals import (
@@ -116,8 +116,8 @@ class AnswerReport:
 
     @property
     def model(self) -> str:
-        """Return the names of the models."""
-        return ", ".join(self.answers)
+        """Return the names of the models, or their number."""
+        return name_models(self.answers)
 
     @property
     def lead(self) -> str:

@@ -1,12 +1,12 @@
 """Page of the scores of one model: its tables, with a bar for each interval, and the numbers as JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from robustgen.display.charts import Curve, CurveGroup, Point
 from robustgen.display.html import render_page
-from robustgen.display.text import Cell, Table, format_as
+from robustgen.display.text import Cell, Table, format_as, format_count, format_name
 from robustgen.files.storage import save
 from robustgen.lab.scores.exhibits import Examples
 from robustgen.lab.scores.gates import NO_EVIDENCE, Evidence
@@ -74,7 +74,9 @@ def group_curves(
     known = {name: category for category, names in IMAGENET_C.categories.items() for name in names}
     for name, points in named.items():
         low, high = zip(*(point.interval or (point.value,) * 2 for point in points.values()), strict=True)
-        curve = Curve(name, [*points], [point.value for point in points.values()], [*low], [*high])
+        curve = Curve(
+            format_name(name), [*points], [point.value for point in points.values()], [*low], [*high]
+        )
         parts.setdefault(known.get(name, "other"), []).append(curve)
     return CurveGroup(title, "Severity (0: clean)", parts)
 
@@ -90,6 +92,21 @@ def render_report(report: TableReport, layout: str, width: int = 0, evidence: Ev
     )
 
 
+_MOST_COLUMNS: Final = 6
+"""Number of columns of numbers that fit a printed page."""
+
+
+def name_models(names: Collection[str]) -> str:
+    """Return the names of models for the heading of a page, or their number if there are many."""
+    return ", ".join(names) if len(names) < 4 else format_count(len(names), "model")
+
+
+def divide_table(table: Table) -> list[Table]:
+    """Return tables that fit a printed page."""
+    columns = len(table.heads) - table.names
+    return table.divide(_MOST_COLUMNS, [0] * table.names + [1] * columns, 0) if columns else [table]
+
+
 def write_table_page(
     report: TableReport, evidence: Evidence, path: Path, examples: Examples | None = None
 ) -> int:
@@ -100,7 +117,7 @@ def write_table_page(
     OutputError
         The page cannot be written.
     """
-    tables = [*report.list_tables(), *evidence.list_tables()]
+    tables = [part for table in report.list_tables() for part in divide_table(table)] + evidence.list_tables()
     cells = (cell for table in tables for row in table.rows for cell in row)
     page = render_page(
         "tables.html",

@@ -20,6 +20,7 @@ from robustgen.display.charts import (
 )
 from robustgen.display.text import Cell, Table, format_count, format_name
 from robustgen.errors import ArgumentError, SourceError
+from robustgen.lab.scores.table_page import name_models
 from robustgen.metrics.classification import top1_mistakes
 from robustgen.metrics.intervals import clustered_interval
 from robustgen.related.streams.rows import CccFile, holds_ccc, read_rows
@@ -73,8 +74,8 @@ class StreamScores:
 
     @property
     def model(self) -> str:
-        """Return the names of the models."""
-        return ", ".join(self.mistakes)
+        """Return the names of the models, or their number."""
+        return name_models(self.mistakes)
 
     @property
     def lead(self) -> str:
@@ -109,7 +110,7 @@ class StreamScores:
         return [(model, visit) for model in self.mistakes for visit in visits]
 
     def list_tables(self) -> list[Table]:
-        """Return the table: a row for each corruption and for their mean, columns for models and visits."""
+        """Return the means of several models, and a table with a row for each corruption and their mean."""
         several = len(self.rounds) > 1
         heads = [
             (f"visit {visit}" if visit else "all visits") if several else model
@@ -120,7 +121,12 @@ class StreamScores:
             for name in (*self.names, MEAN)
         ]
         groups = ("", *(model for model, _ in self._columns)) if several else ()
-        return [Table("Top-1 error in %", ("corruption", *heads), rows, groups)]
+        tables = [Table("Top-1 error in %", ("corruption", *heads), rows, groups)]
+        if several and len(self.mistakes) > 1:
+            visits = [*dict.fromkeys(visit for _, visit in self._columns)]
+            means = [[model, *(self._cell(model, each, MEAN) for each in visits)] for model in self.mistakes]
+            tables.insert(0, Table("Mean top-1 error in %", ("model", *heads[: len(visits)]), means))
+        return tables
 
     def _cell(self, model: str, visit: int, name: str) -> Cell:
         found = self.errors.get((model, visit, name))

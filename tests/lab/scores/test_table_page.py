@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from robustgen.display.text import Table
 from robustgen.lab.evaluation.predictions import write_predictions as write
+from robustgen.lab.scores.table_page import divide_table, name_models
 from tests.browser import NO_BROWSER
 from tests.helpers import cli, cli_error, put_photo
 from tests.lab.inspection.test_pages import page_data, resize
@@ -130,3 +132,11 @@ def test_the_page_fits_every_width(browser, commands, tmp_path, width):
     assert {*names} == {"fog", "snow"}
     outside = "document.querySelectorAll('.range')[at].getBoundingClientRect().right + 1"
     assert not browser.run(f"{bars}.some((each, at) => each.right > {outside})")
+
+
+def test_wide_tables_are_divided_and_many_models_counted():
+    table = Table("Errors", ["", *"abcdefgh"], [["fog", *map(str, range(8))]])
+    parts = divide_table(table)
+    assert [[*part.heads] for part in parts] == [["", *"abcdef"], ["", "g", "h"]]
+    assert [part.title for part in parts] == ["Errors", ""]
+    assert name_models(["a", "b"]) == "a, b" and name_models("abcd") == "4 models"

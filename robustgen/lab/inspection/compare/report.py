@@ -150,7 +150,8 @@ def format_comparison(comparison: Comparison, layout: str, width: int = 0) -> st
     lines += [*describe_settings(comparison), describe_images(comparison), *comparison.notes, ""]
     lines += [
         format_tables([Table("", heads, rows, names=2)], width=width),
-        *[f"({legend})", f"(different: p below {tests})"] * bool(metrics),
+        *[f"({legend})"] * bool(metrics),
+        *[f"(different: p below {tests})"] * (bool(metrics) and bool(count_tests(comparison))),
         "",
     ]
     reasons = [f"{each.name}: {each.reason}" for each in comparison.operations if each.reason]
