@@ -41,7 +41,7 @@ def list_families(
     replicates: int = 0,
     apart: Collection[str] = IMAGENET_C.names,
 ) -> list[ScoreGroup]:
-    """Return the scores of all other families of which every model has a corruption.
+    """Return the scores of all other families of which every model has a corruption, also of unknown ones.
 
     Parameters
     ----------
@@ -90,6 +90,15 @@ def _group_by_family(
             error = _score_errors([name for name, found in had.items() if found == few], few, models)
             title = f"{family.title}, severity {', '.join(map(str, few))}"
             yield _group(family, title, [error], few, " (incomplete)", replicates)
+    # Predictions of a plug-in can be scored without it.
+    for prefix in dict.fromkeys(name.partition(":")[0] for name in others if ":" in name):
+        names = tuple(name for name in others if name.startswith(f"{prefix}:"))
+        rows = [each.severities[name] for each in models for name in names]
+        shared = tuple(sorted(set.intersection(*map(set, rows))))
+        if prefix not in FAMILIES and shared:
+            error = _score_errors(names, shared, models)
+            error = replace(error, title=f"{prefix}: {error.title}", group=prefix, replicates=replicates)
+            yield ScoreGroup(prefix, prefix, (error,), {prefix: names}, shared)
 
 
 def _group(

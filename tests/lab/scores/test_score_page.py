@@ -327,6 +327,7 @@ SETS = {
     "both": ([*IMAGENET_C.common, *FAMILIES["c-bar"].names(224)], {}, IMAGENET_C.levels),
     "medmnist-c": (FAMILIES["medmnist-c"].names("pathmnist"), {"edition": "pathmnist"}, IMAGENET_C.levels),
     "mnist-c": (FAMILIES["mnist-c"].names(), {}, [1]),
+    "not installed": ([f"shine:{letter}" for letter in "abcdefghij"], {}, [1, 2, 3]),
     "clips": (FAMILIES["video-c"].names(), {"title": "ImageNet-C for clips"}, IMAGENET_C.levels),
 }
 
