@@ -96,7 +96,7 @@ def _choose_models(report: Scoreboard, names: Sequence[str], most: int) -> tuple
         return named, ""
     if names:
         return named, f"{len(named)} of {format_count(len(ranked), 'model')}, as named"
-    head = report.leading.head if not report.leading.group else "mean error"
+    head = report.leading.head.replace("Mean", "mean") if not report.leading.group else "mean error"
     return named, f"the {len(named)} of {format_count(len(ranked), 'model')} with the lowest {head}"
 
 
