@@ -62,7 +62,10 @@ HELD = {
     "docs/use/publishing.md": {"out/birds-c": "imagenet-c"},
     "docs/use/pytorch.md": {"preds/mine": "model"},
     "docs/use/report.md": {"out/imagenet-c": "imagenet-c"},
-    "docs/use/scoring.md": {"out/imagenet-c": "imagenet-c", "preds/vgg19": "model"},
+    "docs/use/scoring.md": {
+        **{"out/imagenet-c": "imagenet-c", "preds/vgg19": "model"},
+        **{f"seeds/resnet50-seed{number}": "model" for number in range(2)},
+    },
     "docs/use/sources.md": {"out/cifar-10-c": "CIFAR-10-C"},
     "docs/use/verify.md": {"out/imagenet-c": "imagenet-c", "other": "imagenet-c"},
 }

@@ -417,7 +417,8 @@ def show_picture(picture: Rgb, stream: BinaryIO, environment: Mapping[str, str])
     if how is None:
         return False
     height, width = picture.shape[:2]
-    room = shutil.get_terminal_size().columns * _CELL_WIDTH
+    # Python 3.10 takes 0 from a terminal that does not know.
+    room = (shutil.get_terminal_size().columns or 80) * _CELL_WIDTH
     if width > room:
         size = room, max(1, round(height * room / width))
         picture = np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.LANCZOS))

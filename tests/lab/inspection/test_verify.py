@@ -750,7 +750,8 @@ def test_verify_walks_the_tree_once(small_set, tmp_path, monkeypatch):
     (root / "notes" / "gone").symlink_to("nowhere")
     (root / "void").mkdir()
     scan, scanned = os.scandir, Counter()
-    folders = {each for each in root.rglob("*/") if ".robustgen" not in each.parts and not each.is_symlink()}
+    under = (each for each in root.rglob("*") if each.is_dir() and not each.is_symlink())
+    folders = {each for each in under if ".robustgen" not in each.parts}
 
     def count(path):
         scanned[Path(path)] += 1
