@@ -204,7 +204,8 @@ def tree(root):
 
 def latest(*flags):
     """The flags, each once: a later value replaces one of the same key, but for those that repeat."""
-    repeated, found, words = ("--set", "--with", "--model", "--preprocessing"), {}, [*map(str, flags)]
+    repeated = ("--set", "--with", "--model", "--preprocessing", "--style")
+    found, words = {}, [*map(str, flags)]
     for place, each in enumerate(words):
         if each.startswith("--"):
             value = [word for word in words[place + 1 : place + 2] if not word.startswith("--")]

@@ -29,7 +29,7 @@ def make_icons(choices: IconChoices, running: Running) -> PlannedSet | None:
     from robustgen.related.icons import icon_set
 
     planned = icon_set.plan_icons(choices)
-    if running.dry_run:
+    if running.dry_run and not running.on:
         _show_styles(planned)
         _show_classes(planned)
         return None
