@@ -1,6 +1,7 @@
 """joblib fans out the jobs: to processes of our own, or to the backend that the caller has chosen."""
 
 import os
+import signal
 import time
 from dataclasses import dataclass
 
@@ -54,6 +55,8 @@ def test_few_results_wait_for_those_who_take_them_slowly():
 )
 def test_the_backend_of_the_caller_writes_the_same_bytes(photos, tmp_path, backend):
     few = {"corruptions": "contrast,gaussian_noise", "severities": (1,), "quiet": True}
+    # Commands of other tests leave a handler; with one, a child that is being forked loses the signal to end.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     robustgen.make_c(source=photos, output=tmp_path / "own", jobs=2, **few)
     with parallel_config(backend=backend):
         processes = {process for _, process in Processes(2).map(JOBS, NOBODY)}
