@@ -514,6 +514,19 @@ def check_effect(name, effects, places, folder, flag):
         raise AssertionError(f"{words} changes nothing")
 
 
+def find_faults(name, effects, places, folder):
+    """What is wrong with the flags of a command."""
+    faults = []
+    for flag in effects[name][1]:
+        if flag == "--libjpeg" and not find_spec("jpeglib"):
+            continue
+        try:
+            check_effect(name, effects, places, folder, flag)
+        except AssertionError as error:
+            faults.append(f"{flag}: {error}")
+    return faults
+
+
 def test_each_flag_is_tried_or_stands_among_the_exceptions():
     own = {name for name, command in COMMANDS.items() if ".related." not in command.callback.__module__}
     assert own == EFFECTS.keys()
@@ -527,12 +540,4 @@ def test_each_flag_is_tried_or_stands_among_the_exceptions():
 @pytest.mark.parametrize("name", EFFECTS)
 def test_each_flag_has_an_effect(name, places, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    faults = []
-    for flag in EFFECTS[name][1]:
-        if flag == "--libjpeg" and not find_spec("jpeglib"):
-            continue
-        try:
-            check_effect(name, EFFECTS, places, tmp_path / "work", flag)
-        except AssertionError as error:
-            faults.append(f"{flag}: {error}")
-    assert not faults
+    assert find_faults(name, EFFECTS, places, tmp_path / "work") == []

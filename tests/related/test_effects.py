@@ -13,7 +13,7 @@ from tests.cli.test_effects import (
     RUNNING,
     SELECTION,
     SOURCE,
-    check_effect,
+    find_faults,
     list_flags,
 )
 from tests.cli.test_effects import places as places
@@ -40,11 +40,14 @@ _ICONS = "--style google={google} --style fluent={fluent} --output out --jobs 1"
 _COPIES = "--source {photos} --copies 1 --output out --jobs 1"
 
 
-def clean(name, **flags):
+def spell(values):
+    """Flags, and what each is tried with, by the keys of choices."""
+    flags = {f"--{key.replace('_', '-')}": value for key, value in values.items()}
+    return {flag: f"{flag} {value}" for flag, value in flags.items()}
+
+
+def clean(name, **values):
     """The call of a way of cleaning, and its flags."""
-    own = {
-        f"--{flag.replace('_', '-')}": f"--{flag.replace('_', '-')} {value}" for flag, value in flags.items()
-    }
     rows = {
         "--config": "--config {cleaning}",
         "--set": "--set quality=30",
@@ -53,14 +56,14 @@ def clean(name, **flags):
         "--allow-failures": ("! {damaged} out --jobs 1", "--allow-failures"),
         "--overwrite": (f"preprocess {name} {{own}} --quality 30 ;", "--overwrite"),
     }
-    return "{photos} out --jobs 1", RUN | own | rows
+    return "{photos} out --jobs 1", RUN | spell(values) | rows
 
 
 def streamed(setting, words):
     return f"--setting {setting}", words
 
 
-def filtered(name, images, **flags):
+def filtered(name, images, **values):
     """The call of a filter, and its flags."""
     rows = {
         "--limit": "--limit 2",
@@ -76,10 +79,7 @@ def filtered(name, images, **flags):
         "--names": "--names {names}",
         "--overwrite": (f"filter {name} {{own}} --preprocessing std=2 ;", "--overwrite"),
     }
-    own = {
-        f"--{flag.replace('_', '-')}": f"--{flag.replace('_', '-')} {value}" for flag, value in flags.items()
-    }
-    return f"{{{images}}} {_COLOURS}", rows | own
+    return f"{{{images}}} {_COLOURS}", rows | spell(values)
 
 
 EFFECTS = {
@@ -254,10 +254,4 @@ def test_each_flag_is_tried_or_stands_among_the_exceptions(name):
 @pytest.mark.parametrize("name", EFFECTS)
 def test_each_flag_has_an_effect(name, more_places, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    faults = []
-    for flag in EFFECTS[name][1]:
-        try:
-            check_effect(name, EFFECTS, more_places, tmp_path / "work", flag)
-        except AssertionError as error:
-            faults.append(f"{flag}: {error}")
-    assert not faults
+    assert find_faults(name, EFFECTS, more_places, tmp_path / "work") == []

@@ -370,7 +370,7 @@ def score_answers(options: AnswerScoring) -> AnswerReport:
     odd, unmatched = {name: list[str]() for name in _ODD}, Counter[str]()
     answers = dict[tuple[str, GridCell | None], dict[str, float]]()
     for model in models:
-        clean = read_answers(tables[model, None], options)
+        clean = first if model == models[0] else read_answers(tables[model, None], options)
         for cell in (None, *cells):
             table = read_answers(tables[model, cell], options) if cell else clean
             answers[model, cell], others = _match(table, asked, clean)

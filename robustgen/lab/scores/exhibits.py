@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from robustgen.display.sheets import fit_picture
+from robustgen.display.text import format_name
 from robustgen.lab.scores.palettes import Colour
 from robustgen.lab.scores.result_grid import GridCell
 from robustgen.pixels.benchmarks.kinds import CLEAN
@@ -52,7 +53,7 @@ def choose_images(names: Sequence[Any]) -> list[Any]:
 
 def caption(cell: GridCell | None) -> str:
     """Return the caption of a picture."""
-    return f"{cell[0].replace('_', ' ')}, severity {cell[1]}" if cell else CLEAN
+    return f"{format_name(cell[0])}, severity {cell[1]}" if cell else CLEAN
 
 
 def draw_boxes(picture: Rgb, true: Sequence[Sequence[float]], found: Sequence[Sequence[float]]) -> Rgb:

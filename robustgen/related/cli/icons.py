@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @command("make-icons")
 @takes(parts=(Part.OPERATIONS, Part.OUTPUT, Part.JOBS), choices=IconChoices, running=Running)
-def make_icons(choices: IconChoices, running: Running) -> PlannedSet | None:
+def make_icons(choices: IconChoices, running: Running) -> PlannedSet:
     """Write icons of several styles, as in Icons-50.
 
     Examples
@@ -29,11 +29,12 @@ def make_icons(choices: IconChoices, running: Running) -> PlannedSet | None:
     from robustgen.related.icons import icon_set
 
     planned = icon_set.plan_icons(choices)
-    if running.dry_run and not running.on:
-        _show_styles(planned)
-        _show_classes(planned)
-        return None
-    return PlannedSet(planned, running, partial(_show_styles, planned))
+    return PlannedSet(planned, running, partial(_show_styles, planned), partial(_show_plan, planned))
+
+
+def _show_plan(plan: "IconPlan") -> None:
+    _show_styles(plan)
+    _show_classes(plan)
 
 
 def _show_styles(plan: "IconPlan") -> None:
