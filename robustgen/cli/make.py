@@ -44,6 +44,8 @@ def make_p(config: Config, running: Running) -> PlannedSet:
 
 def _plan(kind: "Kind", config: Config, running: Running) -> PlannedSet:
     config.require_source()
+    if not (running.dry_run or running.write_plan or running.on):
+        _begin_nursery(config.resolve_output(kind), config.jobs)
     from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
     from robustgen.sets.dataset.planning import plan_benchmark
 
@@ -52,6 +54,18 @@ def _plan(kind: "Kind", config: Config, running: Running) -> PlannedSet:
         if ALL_CORRUPTIONS[name].displaces:
             echo(f"{name} moves pixels, but boxes and masks stay in place", err=True)
     return PlannedSet(plan, running)
+
+
+def _begin_nursery(output: str, jobs: int | None) -> None:
+    """Have what workers need loaded while a new set is planned; a finished one may have nothing to do."""
+    from robustgen.files.set_files import MANIFEST
+    from robustgen.files.storage import open_store
+    from robustgen.sets.executors import count_cores
+    from robustgen.sets.executors.workers import begin_nursery
+
+    store = open_store(output)
+    if (jobs or count_cores()) > 1 and store.is_local and not store.exists(MANIFEST):
+        begin_nursery()
 
 
 @command("run")

@@ -37,8 +37,9 @@ def open_executor(workers: int, job: Job[Any]) -> Executor:
         return ThisProcess()
     from robustgen.sets.executors.workers import begin_nursery
 
-    # Joblib is imported meanwhile.
-    begin_nursery(job)
+    if hasattr(job, "rehearse"):
+        # Joblib is imported meanwhile.
+        begin_nursery()
     from robustgen.sets.executors.processes import Processes
 
     return Processes(workers)

@@ -221,7 +221,9 @@ class _Nursery:
     """Process that forks the workers of the runs of this process; it ends with this process at the latest."""
 
     def __init__(self) -> None:
-        self.owner, self.setting = os.getpid(), ({**os.environ}, [*sys.path])
+        self.owner = os.getpid()
+        # What is imported before the first units sets variables.
+        self._setting: tuple[dict[str, str], list[str]] | None = None
         self._control, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with theirs:
             null = subprocess.DEVNULL
@@ -229,10 +231,11 @@ class _Nursery:
 
     def is_of_this_run(self) -> bool:
         """Return whether it serves this process, whose environment is still the same."""
-        return self.owner == os.getpid() and self.setting == ({**os.environ}, [*sys.path])
+        return self.owner == os.getpid() and self._setting in (None, ({**os.environ}, [*sys.path]))
 
     def rehearse(self, job: Job[Any], reporter: Reporter) -> None:
         """Have it load what a job computes with; end it if that fails, with an OSError if it has ended."""
+        self._setting = {**os.environ}, [*sys.path]
         received, sent = os.pipe()
         try:
             with suppress(BrokenPipeError), os.fdopen(sent, "wb") as file:
@@ -333,17 +336,17 @@ _nurseries = list[_Nursery]()
 """The nursery of this process, if it has one that no thread is using."""
 
 
-def begin_nursery(job: Job[Any]) -> None:
-    """Start the process that forks workers for such jobs, unless workers or such a process are idle."""
-    if not _idle and not _nurseries and _may_fork(job):
+def begin_nursery() -> None:
+    """Start the process that forks workers, unless workers or such a process are idle."""
+    if not _idle and not _nurseries and _may_fork():
         # What the system refuses is told when workers are borrowed.
         with suppress(OSError):
             _nurseries.append(_Nursery())
 
 
-def _may_fork(job: Job[Any]) -> bool:
-    """Return whether workers for such jobs are forked from a process that has rehearsed one."""
-    return CAN_FORK and hasattr(job, "rehearse") and os.environ.get(START_METHOD) != "spawn"
+def _may_fork() -> bool:
+    """Return whether workers may be forked."""
+    return CAN_FORK and os.environ.get(START_METHOD) != "spawn"
 
 
 def borrow_workers(count: int, job: Job[Any], reporter: Reporter) -> list[Worker]:
@@ -383,7 +386,7 @@ def _start_workers(count: int, job: Job[Any], reporter: Reporter) -> list[Worker
 
 def _find_nursery(count: int, job: Job[Any], reporter: Reporter) -> _Nursery | None:
     """Return a nursery that has rehearsed a job; None where workers load everything themselves."""
-    if not _may_fork(job):
+    if not (hasattr(job, "rehearse") and _may_fork()):
         return None
     found = None
     with suppress(IndexError):

@@ -21,6 +21,7 @@ import pytest
 from robustgen.errors import WriteError
 from robustgen.files.storage import host
 from robustgen.plugins.conformance import check_executor
+from robustgen.sets.dataset import planning
 from robustgen.sets.dataset.unit_jobs import ImageWork
 from robustgen.sets.executors import jobs, progress, workers
 from robustgen.sets.executors.base import WorkersLostError
@@ -286,6 +287,23 @@ def test_nothing_is_started_where_nothing_is_to_do(many, tmp_path):
     end_idle_workers()
     make_c(many, tmp_path / "out", "--jobs", "2", "--limit", "2")
     assert not workers._nurseries and not workers._idle
+
+
+@needs_proc
+@pytest.mark.parametrize("flags", [(), ("--jobs", "1"), ("--dry-run",)], ids=["", "one", "dry"])
+def test_what_workers_need_is_loaded_while_a_new_set_is_planned(many, tmp_path, monkeypatch, flags):
+    begun, plan_benchmark = list[int](), planning.plan_benchmark
+
+    def plan(*given, **options):
+        begun.append(len(workers._nurseries))
+        return plan_benchmark(*given, **options)
+
+    monkeypatch.setattr(planning, "plan_benchmark", plan)
+    for _ in range(2):
+        end_idle_workers()
+        make_c(many, tmp_path / "out", *latest("--jobs", "2", "--limit", "2", *flags))
+    # A finished set may have nothing to do.
+    assert begun == [0 if flags else 1, 0]
 
 
 @dataclass(frozen=True)
