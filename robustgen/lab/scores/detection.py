@@ -9,7 +9,7 @@ import contextlib
 import copy
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -39,6 +39,7 @@ from robustgen.lab.scores.result_grid import (
     averaged_cells,
     check_cells,
     describe_averaged,
+    divide_cells,
     find_cells,
     tabulate_severities,
 )
@@ -265,6 +266,11 @@ class DetectionScores:
         relative = mean / clean if clean and mean is not None else None
         return dict(zip(_SUMMARY, (clean, mean, relative), strict=True))
 
+    def divide(self) -> "dict[str, DetectionScores]":
+        """Return the scores of each category of corruptions in the mean; empty if there is one alone."""
+        parts = divide_cells(self.averaged)
+        return {name: replace(self, averaged=own) for name, own in parts.items() if len(parts) > 1}
+
     def cell_intervals(self) -> dict[GridCell, Interval]:
         """Return the 95 % interval of AP of each corruption and severity; empty without samples."""
         samples = {cell: rows[:, 0][np.isfinite(rows[:, 0])] for cell, rows in self.samples.items() if cell}
@@ -422,6 +428,10 @@ class DetectionReport:
             "corruptions": by_name,
             "mean_over": [f"{name}/{level}" for name, level in scores.averaged],
             "summary": {metric: scores.summary(metric) for metric in AP_METRICS},
+            "categories": {
+                name: {metric: own.summary(metric) for metric in AP_METRICS}
+                for name, own in scores.divide().items()
+            },
             "intervals": {metric: scores.intervals(metric) for metric in PRECISIONS}
             if scores.samples
             else None,
@@ -430,16 +440,20 @@ class DetectionReport:
 
 def _tabulate(scores: DetectionScores) -> list[text.Table]:
     """Return P, mPC and rPC of all metrics, and AP by corruption and severity."""
-    rows = []
-    for metric in AP_METRICS:
+
+    def list_row(head: str, scores: DetectionScores, metric: str, names: Sequence[str]) -> list[object]:
         found, ends = scores.summary(metric), scores.intervals(metric)
-        rows.append([metric, *(text.Cell(found[name], ends[name]) for name in _SUMMARY)])
+        return [head, *(text.Cell(found[name], ends[name]) for name in names)]
+
+    rows = [list_row(metric, scores, metric, _SUMMARY) for metric in AP_METRICS]
+    parts = [list_row(name.capitalize(), own, "AP", _SUMMARY[1:]) for name, own in scores.divide().items()]
     shape = IOU_TITLES[scores.iou_type]
     over = describe_averaged(scores.averaged)
     title = f"{shape}: clean (P), mean under corruption (mPC), and rPC = mPC / P, in %{over}"
     cells = {cell: stats["AP"] for cell, stats in scores.cells.items()}
     return [
         text.Table(title, ["", *_SUMMARY], rows),
+        *[text.Table(f"{shape} AP in % by category", ["", *_SUMMARY[1:]], parts)] * bool(parts),
         tabulate_severities(f"{shape} AP in % by severity", cells),
     ]
 

@@ -110,6 +110,15 @@ def averaged_cells(cells: Mapping[GridCell, object]) -> list[GridCell]:
     return [(name, level) for name in chosen for level in levels]
 
 
+def divide_cells(cells: Iterable[GridCell]) -> dict[str, list[GridCell]]:
+    """Return the cells by the category of their corruption, "other" if it is not ImageNet-C's."""
+    known = {name: category for category, names in IMAGENET_C.categories.items() for name in names}
+    parts: dict[str, list[GridCell]] = {}
+    for cell in cells:
+        parts.setdefault(known.get(cell[0], "other"), []).append(cell)
+    return parts
+
+
 def describe_averaged(averaged: Sequence[GridCell]) -> str:
     """Return the end of a title: how many results are in the means, unless all are."""
     whole = len(IMAGENET_C.common) * len(IMAGENET_C.levels)

@@ -25,6 +25,7 @@ from robustgen.lab.scores.result_grid import (
     averaged_cells,
     check_cells,
     describe_averaged,
+    divide_cells,
     find_cells,
     tabulate_severities,
 )
@@ -230,6 +231,11 @@ class SegmentationReport:
             found.setdefault(name, []).append(1 - self.reference["corruptions"][name][str(level)])
         return found, 1 - self.reference["clean"]
 
+    def divide(self) -> "dict[str, SegmentationReport]":
+        """Return the report of each category of corruptions in the mean; empty if there is one alone."""
+        parts = divide_cells(self.averaged)
+        return {name: replace(self, averaged=own) for name, own in parts.items() if len(parts) > 1}
+
     def intervals(self) -> dict[str, Interval]:
         """Return the 95 % intervals of `summary`."""
         if not self.left:
@@ -266,18 +272,19 @@ class SegmentationReport:
         return means | {name: 100 * sum(each) / len(each) for name, each in found.items()}
 
     def list_tables(self) -> list[text.Table]:
-        """Return the summary, and mIoU by corruption and severity."""
-        ends = self.intervals()
+        """Return the summary, that of each category, and mIoU by corruption and severity."""
         heads = {"clean": "mIoU, clean", "mean": "mIoU, corrupted", "mCD": "mCD", "rCD": "rCD"}
-        rows = [
-            [heads[name], text.Cell(float(value), ends.get(name))] for name, value in self.summary().items()
-        ]
+        rows = []
+        for part, report in {"all": self, **self.divide()}.items():
+            values, ends = report.summary(), report.intervals()
+            cells = [text.Cell(float(value), ends.get(name)) for name, value in values.items()]
+            rows.append([part.capitalize(), *cells])
         base = f"; mCD and rCD divided by {self.reference['model']}" if self.reference else ""
         title = f"Mean intersection over union in %{base}{describe_averaged(self.averaged)}"
-        cells = {cell: self.miou(cell) for cell in self.counts if cell}
+        by_cell = {cell: self.miou(cell) for cell in self.counts if cell}
         return [
-            text.Table(title, ["", "Value"], rows),
-            tabulate_severities("mIoU in % by severity", cells),
+            text.Table(title, ["", *(heads[name] for name in self.summary())], rows),
+            tabulate_severities("mIoU in % by severity", by_cell),
         ]
 
     def list_curves(self) -> list[CurveGroup]:
@@ -313,7 +320,8 @@ class SegmentationReport:
                 for cell, each in self.counts.items()
             },
             "mean_over": [f"{name}/{level}" for name, level in self.averaged],
-            "summary": {name: float(value) for name, value in self.summary().items()},
+            "summary": self.summary(),
+            "categories": {name: own.summary() for name, own in self.divide().items()},
             "intervals": {name: [*ends] for name, ends in self.intervals().items()},
             "interval_method": self.method if self.left else None,
             "notes": self.notes,

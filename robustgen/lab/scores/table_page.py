@@ -1,18 +1,19 @@
 """Page of the scores of one model: its tables, with a bar for each interval, and the numbers as JSON."""
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from robustgen.display.charts import Curve, CurveGroup, Point
+from robustgen.display.charts import Curve, CurveGroup
 from robustgen.display.html import render_page
 from robustgen.display.text import Cell, Table, format_as, format_count, format_name
 from robustgen.files.storage import save
 from robustgen.lab.scores.exhibits import Examples
 from robustgen.lab.scores.gates import NO_EVIDENCE, Evidence
 from robustgen.lab.scores.intervals import Interval
-from robustgen.lab.scores.result_grid import GridCell
-from robustgen.pixels.benchmarks.kinds import IMAGENET_C
+from robustgen.lab.scores.result_grid import GridCell, divide_cells
 
 
 class TableReport(Protocol):
@@ -65,19 +66,16 @@ def group_curves(
     ends: Mapping[GridCell, Interval],
 ) -> CurveGroup:
     """Return a curve for each corruption, by category: values of severities from 0, the clean images."""
-    start = {} if clean is None else {0: Point(clean)}
-    named: dict[str, dict[int, Point]] = {}
-    for (name, level), value in cells.items():
-        if value is not None:
-            named.setdefault(name, {**start})[level] = Point(value, ends.get((name, level)))
+    start = {} if clean is None else {0: (clean, clean, clean)}
+    known = {
+        cell: (value, *ends.get(cell, (value, value))) for cell, value in cells.items() if value is not None
+    }
     parts: dict[str, list[Curve]] = {}
-    known = {name: category for category, names in IMAGENET_C.categories.items() for name in names}
-    for name, points in named.items():
-        low, high = zip(*(point.interval or (point.value,) * 2 for point in points.values()), strict=True)
-        curve = Curve(
-            format_name(name), [*points], [point.value for point in points.values()], [*low], [*high]
-        )
-        parts.setdefault(known.get(name, "other"), []).append(curve)
+    for category, own in divide_cells(known).items():
+        for name, group in groupby(own, itemgetter(0)):
+            rows = start | {cell[1]: known[cell] for cell in group}
+            columns = map(list, zip(*rows.values(), strict=True))
+            parts.setdefault(category, []).append(Curve(format_name(name), [*rows], *columns))
     return CurveGroup(title, "Severity (0: clean)", parts)
 
 

@@ -23,8 +23,8 @@ from tests.lab.scores import test_detection, test_segmentation
 def commands(tmp_path_factory):
     """Commands that score a detector with a name that wants to be a tag, a segmentation model, and OOD."""
     root = tmp_path_factory.mktemp("tables")
-    test_detection.put_run(root / "d", names=("fog", "snow"), levels=(1, 2), images=6)
-    test_segmentation.put_run(root / "s", names=("fog",), levels=(1, 2))
+    test_detection.put_run(root / "d", names=("shot_noise", "fog"), levels=(1, 2), images=6)
+    test_segmentation.put_run(root / "s", names=("shot_noise", "fog"), levels=(1, 2))
     rng = np.random.default_rng(0)
     for name, skill in (("id", 3), ("far", 0.1), ("near", 1)):
         logits = rng.normal(size=(40, 4)) + skill * np.eye(4)[np.arange(40) % 4]
@@ -35,6 +35,25 @@ def commands(tmp_path_factory):
         "segmentation": (*test_segmentation.flags(root / "s"), "--partial"),
         "ood": ("score-ood", "--id", root / "id" / "clean.npz", *ood),
     }
+
+
+def test_categories_have_their_own_means(commands, tmp_path):
+    page = tmp_path / "page.html"
+    for task in ("detection", "segmentation"):
+        cli(*commands[task], "--output", page)
+        found, rows = (
+            page_data(page),
+            re.findall(r"<tr><td>(Noise|Weather)</td>(.*?)</tr>", page.read_text(), re.S),
+        )
+        found = found["types"]["bbox"] if task == "detection" else found
+        for (head, cells), name in zip(rows, ("shot_noise", "fog"), strict=True):
+            own, own_mean = [*found["corruptions"][name].values()], found["categories"][head.lower()]
+            if task == "detection":
+                own, own_mean = [each["AP"] for each in own], own_mean["AP"]["mPC"]
+            else:
+                own_mean = own_mean["mean"]
+            assert own_mean == pytest.approx(np.mean(own)) and f">{100 * own_mean:.1f}\n" in cells
+            assert "range" in cells
 
 
 @pytest.mark.parametrize("task", ["detection", "segmentation", "ood"])
@@ -65,7 +84,16 @@ def test_pictures_show_true_and_found_boxes(commands, tmp_path):
     truth = json.loads(Path(commands["detection"][2]).read_text())
     for name in names:
         put_photo(folder / name, truth["images"][0]["height"], truth["images"][0]["width"], 1)
-    flags = ("--corruptions", "fog,snow", "--severities", "1,2", "--output", tmp_path / "set", "--jobs", 1)
+    flags = (
+        "--corruptions",
+        "shot_noise,fog",
+        "--severities",
+        "1,2",
+        "--output",
+        tmp_path / "set",
+        "--jobs",
+        1,
+    )
     cli("make-c", "--dataset", "coco-c", "--source", folder, *flags)
     cli(*commands["detection"], "--output", page)
     grey = list_pictures(page)
@@ -125,11 +153,10 @@ def test_the_page_fits_every_width(browser, commands, tmp_path, width):
         assert not re.search("NaN|Infinity|undefined", browser.run("document.body.innerText")), task
     bars = "[...document.querySelectorAll('.range i')].map((each) => each.getBoundingClientRect())"
     assert browser.run(f"{bars}.length") > 10
-    # Both corruptions are weather; each has a curve of boxes and one of masks where there are masks.
     heads = browser.run("[...document.querySelectorAll('h3:not(:has(bdi))')].map((each) => each.textContent)")
-    assert {*heads} == {"Weather"}
+    assert {*heads} == {"Noise", "Weather"}
     names = browser.run("[...document.querySelectorAll('.panel figcaption')].map((each) => each.textContent)")
-    assert {*names} == {"fog", "snow"}
+    assert {*names} == {"shot noise", "fog"}
     outside = "document.querySelectorAll('.range')[at].getBoundingClientRect().right + 1"
     assert not browser.run(f"{bars}.some((each, at) => each.right > {outside})")
 
