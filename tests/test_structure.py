@@ -515,7 +515,7 @@ TOGETHER = {
     "lab/evaluation": "class_order outputs sharing",
     "lab/inspection": "pages preview_page",
     "related": "clips effects layouts schemas sharing",
-    "related/streams": "ccc_commands imglist",
+    "related/streams": "ccc_commands",
     "pixels/benchmarks": "calibrated_sizes families finer_severities golden properties",
     "pixels/imaging": "distributions effects processors",
     "sets": "depth tiles",

@@ -11,7 +11,7 @@ from robustgen.display.text import format_path, format_size
 from robustgen.errors import ConfigError
 from robustgen.pixels.benchmarks.kinds import CLIP
 from robustgen.settings.config import Config
-from robustgen.settings.fields import PAGE_SUFFIXES, Part, spell
+from robustgen.settings.fields import Part, spell
 from robustgen.settings.inspecting import Previewing
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def preview(config: Config, options: Previewing) -> None:
     robustgen preview photo.jpg --output photo.png
     robustgen preview photo.jpg --output photo.html
     """
+    from robustgen.display.html import PAGE_SUFFIXES
+
     of_clips = config.medium is CLIP
     kind = _find_kind(config, options, of_clips)
     output = options.output or Path("out/preview.png")

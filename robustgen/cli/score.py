@@ -7,7 +7,6 @@ from robustgen.cli.app import command, echo, echo_report, table_width
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_path, format_size
 from robustgen.errors import ConfigError
-from robustgen.settings.fields import PAGE_SUFFIXES
 from robustgen.settings.scoring import (
     AnswerScoring,
     DetectionScoring,
@@ -39,6 +38,7 @@ def score(options: Scoring) -> None:
     robustgen score preds
     robustgen score preds/resnet50 preds/vgg19 --output scores.html --compare-with published
     """
+    from robustgen.display.html import PAGE_SUFFIXES
     from robustgen.lab.scores import scoring, text_forms
     from robustgen.lab.scores.gates import collect_evidence
 
@@ -180,8 +180,6 @@ def _check_page(options: Gated | AnswerScoring) -> None:
     if path := options.output:
         from robustgen.display.html import check_page_path
 
-        if path.suffix.lower() not in PAGE_SUFFIXES:
-            raise ConfigError(f"--output {path}: must end in .html")
         check_page_path(path)
 
 

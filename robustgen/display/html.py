@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
@@ -18,6 +18,8 @@ from robustgen.errors import OutputError
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 
+PAGE_SUFFIXES: Final = (".html", ".htm")
+"""Suffixes of pages in ``--output``."""
 _MOST_LETTERS = 32
 # Milliseconds of a moving picture.
 _PLAYING = 2000
@@ -71,10 +73,12 @@ def check_page_path(page: Path, *sets: str | Path) -> None:
     Raises
     ------
     OutputError
-        The path is a folder, or is inside one of the `sets`.
+        The path is a folder, has another suffix, or is inside one of the `sets`.
     """
     if page.is_dir():
         raise OutputError(f"{page}: is a folder")
+    if page.suffix.lower() not in PAGE_SUFFIXES:
+        raise OutputError(f"--output {page}: must end in .html")
     if any(page.resolve().is_relative_to(Path(root).resolve()) for root in sets):
         raise OutputError(f"{page}: is inside the set, where robustgen verify would report it as extra")
 

@@ -88,14 +88,6 @@ def draw_sheet(
     return np.asarray(_Layout(tuple(rows), tuple(columns), cell, note).drawn())
 
 
-def draw_sheets(
-    rows: Sequence[SheetRow], columns: Sequence[str], *, by_group: bool, cell: int = CELL, note: str = ""
-) -> list[Rgb]:
-    """Draw all rows on one sheet, or each group of rows on its own; otherwise as `draw_sheet`."""
-    groups = [[*own] for _, own in groupby(rows, lambda row: row.group)] if by_group else [rows]
-    return [draw_sheet(own, columns, cell=cell, note=note) for own in groups]
-
-
 def check_cell(cell: int) -> None:
     """Raise an ArgumentError unless `cell` is a valid size."""
     if not SMALLEST_CELL <= cell <= LARGEST_CELL:

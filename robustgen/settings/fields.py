@@ -29,8 +29,6 @@ from pydantic_core import CoreSchema
 from robustgen.errors import ArgumentError, UnknownNameError, quote
 from robustgen.files.storage import is_url
 
-PAGE_SUFFIXES: Final = (".html", ".htm")
-"""Suffixes of pages in ``--output``."""
 _MOST_PARTS: Final = 500
 
 

@@ -87,12 +87,12 @@ class Warming(Options):
 
 
 class Reporting(Options):
-    """A page about a set, or a sheet of its pictures."""
+    """A page about a set."""
 
     directory: Annotated[str, Flag(SOURCE, argument=True)]
     """the set"""
-    output: Annotated[tuple[Path, ...], Flag(OUTPUT, "FILE", usual=True)] = ()
-    """page (.html) or sheet (.png, .jpg, .webp, .pdf); repeatable; default DIRECTORY-report.html"""
+    output: Annotated[Path | None, Flag(OUTPUT, "FILE.html", usual=True)] = None
+    """the page; default DIRECTORY-report.html"""
     images: Annotated[Count, Field(le=12), Flag(CONTENT, "N", usual=True)] = 3
     """number of images"""
 
@@ -139,7 +139,7 @@ class Comparing(Options):
     """mean difference to tolerate, e.g. psnr=0.2, ssim=0.01, size=2; repeatable"""
     jobs: Annotated[Jobs, Flag(RUNNING, "N|all")] = None
     """threads; default all: one per core"""
-    format: Annotated[Literal["table", "json", "csv"], Flag(OUTPUT, usual=True)] = "table"
+    format: Annotated[Literal["table", "json"], Flag(OUTPUT, usual=True)] = "table"
     """form of the result"""
     output: Annotated[NewFile | None, Flag(OUTPUT, "FILE", usual=True)] = None
     """also write a page (.html)"""
@@ -152,7 +152,7 @@ class Calibrating(Options):
     """number of images"""
     for_size: Annotated[Whole | None, Flag(CONTENT, "PIXELS", usual=True)] = None
     """propose constants for square images of this size, and write them to --output"""
-    format: Annotated[Literal["table", "json", "csv"], Flag(OUTPUT, usual=True)] = "table"
+    format: Annotated[Literal["table", "json"], Flag(OUTPUT, usual=True)] = "table"
     """form of the result"""
     output: Annotated[NewFile | None, Flag(OUTPUT, "FILE", usual=True)] = None
     """with --for-size the YAML file of constants"""

@@ -206,7 +206,7 @@ EFFECTS = {
             "--perturbations": ("! {sequences} {others_sequences}", "--perturbations translate"),
             "--partial": ("! {set} {part}", "--partial"),
             "--clean-images": ("! {part} {bare} --partial", "--clean-images {part}/clean"),
-            "--format": "--format csv",
+            "--format": ("{set} {other}", "--format json"),
             "--output": "--output c.html",
         },
     ),
@@ -219,7 +219,7 @@ EFFECTS = {
             "--libjpeg": ("--source {photos}", "--libjpeg ijg"),
             "--with": ("--corruptions laion-c:stickers --source {large}", "--with tiles={others}"),
             "--images": "--images 1",
-            "--format": "--format csv",
+            "--format": ("--source {photos} --severities 1 --corruptions contrast", "--format json"),
         },
     ),
     "evaluate": (

@@ -103,8 +103,6 @@ EFFECTS = {
             "--class-imbalance": streamed("markov --most-samples 20", "--class-imbalance 9"),
             "--domain-imbalance": streamed("markov", "--domain-imbalance 9"),
             "--most-samples": streamed("markov", "--most-samples 1"),
-            "--format": ("--source {photos}", "--format imglist"),
-            "--files": ("--source {photos} --format imglist", "--files png"),
             "--output": "--output other.jsonl",
         },
     ),
@@ -113,7 +111,6 @@ EFFECTS = {
         {
             "--format": "--format csv",
             "--output": "--output s.html",
-            "--chart-width": ("--output c.svg", "--chart-width column"),
         },
     ),
     "stream measure": (

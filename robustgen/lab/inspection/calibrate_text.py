@@ -1,9 +1,9 @@
-"""Results of `robustgen calibrate` as text, JSON, CSV, and a YAML config for make-c."""
+"""Results of `robustgen calibrate` as text, JSON, and a YAML config for make-c."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from robustgen.display.text import Cell, Table, as_csv, escape, format_count, format_json, format_tables
+from robustgen.display.text import Cell, Table, escape, format_count, format_json, format_tables
 from robustgen.lab.inspection.matching import TOLERANCE, Match, Proposal
 from robustgen.lab.inspection.strengths import MeasuredStrengths
 from robustgen.pixels.benchmarks.kinds import Variant
@@ -12,15 +12,13 @@ _RULE = "the 2018 draft's rule: about 0.9 at severity 1, for most corruptions ab
 
 
 def format_calibration(calibration: MeasuredStrengths, layout: str, width: int = 0) -> str:
-    """Return `calibration` as ``table``, ``json`` or ``csv``; a table fits into `width`, 0 for any."""
-    strengths = [
-        {**_name(each.variant), "ms_ssim": each.mean, "std": each.std} for each in calibration.strengths
-    ]
+    """Return `calibration` as ``table`` or ``json``; a table fits into `width`, 0 for any."""
     if layout == "json":
         content = {"set": calibration.title, "images": calibration.images, "failures": calibration.failures}
+        strengths = [
+            {**_name(each.variant), "ms_ssim": each.mean, "std": each.std} for each in calibration.strengths
+        ]
         return format_json(content | {"strengths": strengths})
-    if layout == "csv":
-        return as_csv(strengths)
     found = {(each.variant.name, each.variant.level): each.mean for each in calibration.strengths}
     levels = sorted({level for _, level in found})
     rows = [
@@ -45,25 +43,22 @@ def _cell(value: float | None) -> Cell:
 
 
 def format_proposal(proposal: Proposal, layout: str, width: int = 0) -> str:
-    """Return `proposal` as ``table``, ``json`` or ``csv``; a table fits into `width`, 0 for any."""
-    matches = [
-        {
-            **_name(each.variant),
-            "target": each.target,
-            "reached": each.reached,
-            "within": each.gap.slack,
-            "closed": each.gap.closed,
-            "way": each.way,
-        }
-        for each in proposal.matches
-    ]
-    if layout == "csv":
-        return as_csv(matches)
+    """Return `proposal` as ``table`` or ``json``; a table fits into `width`, 0 for any."""
     if layout == "json":
         names = ("dataset", "size", "scales", "images", "enlarged", "seed", "failures")
-        constants = [{"parameters": each.constants} for each in proposal.matches]
-        content = {name: getattr(proposal, name) for name in names}
-        return format_json(content | {"matches": [a | b for a, b in zip(matches, constants, strict=True)]})
+        matches = [
+            {
+                **_name(each.variant),
+                "target": each.target,
+                "reached": each.reached,
+                "within": each.gap.slack,
+                "closed": each.gap.closed,
+                "way": each.way,
+                "parameters": each.constants,
+            }
+            for each in proposal.matches
+        ]
+        return format_json({name: getattr(proposal, name) for name in names} | {"matches": matches})
     return "\n".join([*_about(proposal), "", _format_matches(proposal.matches, width)])
 
 

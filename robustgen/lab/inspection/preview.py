@@ -260,7 +260,8 @@ def draw_previewed(
     rows, columns = (
         _list_sequences(previewed, frames, cell) if previewed.moves else _list_corruptions(previewed, cell)
     )
-    return sheets.draw_sheets(rows, columns, by_group=slides, cell=cell, note=previewed.note)
+    groups = [[*own] for _, own in groupby(rows, lambda row: row.group)] if slides else [rows]
+    return [sheets.draw_sheet(own, columns, cell=cell, note=previewed.note) for own in groups]
 
 
 def _follow(previewed: Previewed) -> Iterator[Variant]:

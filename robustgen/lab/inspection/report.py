@@ -9,9 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from robustgen import metrics
 from robustgen.display.html import check_page_path, render_page
-from robustgen.display.sheets import PICTURE_SUFFIXES, SheetRow, draw_sheets, encode_picture
 from robustgen.display.text import format_constant, format_count, format_name
-from robustgen.errors import ConfigError, SourceError
+from robustgen.errors import SourceError
 from robustgen.files.set_files import ERRORS, MANIFEST
 from robustgen.files.storage import Store, open_store, save
 from robustgen.lab.inspection.report_pictures import (
@@ -27,13 +26,11 @@ from robustgen.lab.inspection.report_pictures import (
 from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS, FAMILIES
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, TITLES, Kind
 from robustgen.pixels.benchmarks.registry import BENCHMARK_FAMILY, Family
-from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.sets.dataset.manifest import read_errors
 from robustgen.sets.dataset.opening import CLEANED, open_set
 from robustgen.sets.formats import FORMATS
 from robustgen.sets.formats.base import WrittenSet
-from robustgen.settings.fields import PAGE_SUFFIXES
 from robustgen.settings.inspecting import Reporting
 
 # --- facts ----------------------------------------------------------------------------------------
@@ -300,63 +297,23 @@ class SetSummary:
         return [name for name in rows if name not in curves]
 
 
-def write_report(options: Reporting) -> list[Path]:
-    """Write the page about a set, and other files about it, and return their paths.
+def write_report(options: Reporting) -> Path:
+    """Write the page about a set, and return its path.
 
     The default path is ``<name>-report.html`` next to the folder; for a URL, in the current folder.
 
     Raises
     ------
-    ConfigError
-        A path has an unknown suffix.
     SourceError, OutputError
-        There is no finished set, or a file cannot be written.
+        There is no finished set, or the page cannot be written.
     """
     store = open_store(options.directory)
     parent, _, name = store.location.rpartition("/")
     default = Path(parent if store.is_local else ".", f"{name or 'dataset'}-report.html")
-    paths = [*options.output] or [default]
-    for path in paths:
-        check_page_path(path, *[store.location] * store.is_local)
-        if path.suffix.lower() not in (*PAGE_SUFFIXES, *PICTURE_SUFFIXES):
-            raise ConfigError(f"--output {path}: must end in .html, {', '.join(PICTURE_SUFFIXES)}")
-    summary = summarise_set(options.directory, options.images)
-    for path in paths:
-        if path.suffix.lower() in PAGE_SUFFIXES:
-            save(path, render_page("report.html", summary=summary))
-        else:
-            suffix = path.suffix.lower()
-            first, *others = draw_report_sheets(summary, slides=suffix == ".pdf")
-            save(path, encode_picture(first, suffix, more=others))
-    return paths
-
-
-def draw_report_sheets(summary: SetSummary, *, slides: bool = False) -> Iterator[Rgb]:
-    """Yield for each image a sheet of its pictures, with severities or frames from left to right.
-
-    For `slides`, each category is a sheet.
-    """
-    heads = max((category.heads for category in summary.categories), key=len)
-    level = "severity" if summary.kind == "c" else "frame"
-    clean = ["clean"] * (summary.has_clean and summary.kind == "c")
-    for number, face in enumerate(summary.faces):
-        rows = list[SheetRow]()
-        for group, row in ((each.name, row) for each in summary.categories for row in each.rows):
-            strip = [picture for picture in row.strips[number] if picture.caption or summary.kind == "p"]
-            own = {picture.caption: _choose_still(picture.image) for picture in strip}
-            # Frames of other numbers have these below them.
-            fits = own.keys() <= {*heads}
-            pictures = [own.get(head) for head in heads] if fits else [*own.values()]
-            first = [_choose_still(face.image)] * len(clean)
-            captions = () if fits else (*[""] * len(clean), *own)
-            rows.append(SheetRow(format_name(row.name), [*first, *pictures], captions, group))
-        columns = [*clean, *(f"{level} {head}" for head in heads)]
-        yield from draw_sheets(rows, columns, by_group=slides, note=f"{summary.title} · {face.caption}")
-
-
-def _choose_still(image: Rgb | None) -> Rgb | None:
-    """Return a picture itself, or the middle frame of a moving one."""
-    return image if image is None or image.ndim == 3 else image[len(image) // 2]
+    path = options.output or default
+    check_page_path(path, *[store.location] * store.is_local)
+    save(path, render_page("report.html", summary=summarise_set(options.directory, options.images)))
+    return path
 
 
 def summarise_set(root: str | Path, images: int = 3) -> SetSummary:

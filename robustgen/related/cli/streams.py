@@ -18,7 +18,7 @@ from robustgen.related.streams.settings import (
     StreamScoring,
 )
 from robustgen.settings.config import Choices, Config
-from robustgen.settings.fields import PAGE_SUFFIXES, Part, spell
+from robustgen.settings.fields import Part, spell
 from robustgen.settings.models import Runtime
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _MOST_NAMED = 10
     says={
         "corruptions": "as for make-c, and clean for clean images; default common",
         "severities": "1 to 5, such as 3, 1-5, 1,3,5 or all; also fractional ones such as 2.5; default 5, of "
-        "gradual settings and imglist 1-5",
+        "gradual settings 1-5",
     },
     config=Streaming,
     drawing=Drawing,
@@ -58,14 +58,12 @@ def stream(config: Streaming, drawing: Drawing) -> None:
     robustgen stream --dataset cifar-10 --setting correlated --output stream.jsonl
     """
     config.require_source()
-    setting = drawing.setting or ("csid" if drawing.format == "imglist" else None)
-    if setting is None:
-        raise ConfigError("give --setting; the default for --format imglist is csid")
+    setting = drawing.setting
     import numpy as np
 
     from robustgen.files.storage import save
     from robustgen.pixels.benchmarks.kinds import IMAGE, require
-    from robustgen.related.streams.drawing import choose, draw_csid, draw_stream, format_imglist_row
+    from robustgen.related.streams.drawing import choose, draw_stream
     from robustgen.related.streams.rows import StreamRow, format_row
     from robustgen.sets.dataset.selection import (
         check_classes,
@@ -90,10 +88,7 @@ def stream(config: Streaming, drawing: Drawing) -> None:
     _tell_of_others(source)
     labels = [source.label(key) for key in keys]
     rng, count = np.random.default_rng(config.seed), 0
-    if setting == "csid":
-        steps = draw_csid(len(keys), config.corruptions, config.severities, rng)
-    else:
-        steps = draw_stream(labels, choose(setting, config, drawing), rng)
+    steps = draw_stream(labels, choose(config, drawing), rng)
 
     def lines() -> Iterator[bytes]:
         nonlocal count
@@ -102,14 +97,9 @@ def stream(config: Streaming, drawing: Drawing) -> None:
             named = config.base_edition if count == 1 and "edition" in config.model_fields_set else ""
             where = (step.visit, step.domain, step.reset, named)
             row = StreamRow(keys[step.image], step.corruption, step.severity, labels[step.image], *where)
-            if drawing.format == "imglist":
-                line = format_imglist_row(row._replace(key=source.tree_path(row.key)), drawing.files)
-            else:
-                line = format_row(row)
-            yield f"{line}\n".encode()
+            yield f"{format_row(row)}\n".encode()
 
-    suffix = "txt" if drawing.format == "imglist" else "jsonl"
-    output = Path(drawing.output or f"out/stream-{setting}.{suffix}")
+    output = Path(drawing.output or f"out/stream-{setting}.jsonl")
     save(output, lines(), f"--output {output}")
     echo(f"{format_count(count, 'image')} in {format_path(output.absolute())}")
 
@@ -131,27 +121,20 @@ def score(options: StreamScoring) -> None:
     Examples
     --------
     robustgen stream score stream.jsonl tent.npy
-    robustgen stream score stream.jsonl source.npy tent.npy --output scores.html --output chart.pdf
+    robustgen stream score stream.jsonl source.npy tent.npy --output scores.html
     """
-    from robustgen.display.charts import WIDTHS, check_chart_path
     from robustgen.display.html import check_page_path
     from robustgen.lab.scores.gates import NO_EVIDENCE
     from robustgen.lab.scores.table_page import render_report, write_table_page
     from robustgen.related.streams.scoring import score_stream
 
-    for path in options.output:
-        if path.suffix.lower() in PAGE_SUFFIXES:
-            check_page_path(path)
-        else:
-            check_chart_path(path, *PAGE_SUFFIXES)
+    if options.output:
+        check_page_path(options.output)
     scores = score_stream(options)
     echo_report(render_report(scores, options.format, table_width()), [f"{scores.lead}.", scores.method])
-    for path in options.output:
-        if path.suffix.lower() in PAGE_SUFFIXES:
-            write_table_page(scores, NO_EVIDENCE, path)
-        else:
-            scores.plot(path, WIDTHS[options.chart_width])
-        echo(format_path(path.absolute()), err=True)
+    if options.output:
+        write_table_page(scores, NO_EVIDENCE, options.output)
+        echo(format_path(options.output.absolute()), err=True)
 
 
 @stream.command(cls=Command)

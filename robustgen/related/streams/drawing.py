@@ -12,27 +12,20 @@ Gong et al., "NOTE: Robust Continual Test-time Adaptation Against Temporal Corre
 code: orders in which images of a class come together, by Dirichlet distributions.
 Du et al., "UniTTA: Unified Benchmark and Versatile Framework Towards Realistic Test-Time Adaptation" (2024),
 section 3: streams in which corruption and class follow a Markov chain.
-
-The rule behind OpenOOD's lists of covariate-shifted images of known classes (csID) is not published. The rule
-here: each image once, in the order of the source, with a corruption and a severity drawn uniformly and
-independently.
 """
 
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.errors import ArgumentError, ConfigError
+from robustgen.errors import ArgumentError
 from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C
 from robustgen.pixels.imaging.rng import dirichlet
-from robustgen.related.streams.rows import StreamRow
 from robustgen.related.streams.settings import SETTINGS, Drawing, Law, Setting
 from robustgen.settings.config import Config
 
@@ -54,20 +47,22 @@ class StreamChoices:
 
     Attributes
     ----------
-    setting : str
-        One of `SETTINGS`.
     corruptions : tuple of str
         Corruptions, in order; "clean" for the clean images, whose severity is 0.
     severities : tuple of float
         For gradual settings the severities to go up and down through, ascending; otherwise exactly one.
     drawing : Drawing
-        All other choices.
+        The setting, and its other choices.
     """
 
-    setting: Setting
     corruptions: tuple[str, ...]
-    severities: tuple[float, ...] = (5,)
-    drawing: Drawing = field(default_factory=Drawing)
+    severities: tuple[float, ...]
+    drawing: Drawing
+
+    @property
+    def setting(self) -> Setting:
+        """Return the kind of the stream."""
+        return self.drawing.setting
 
     @property
     def gradual(self) -> bool:
@@ -91,14 +86,14 @@ class StreamChoices:
             raise ArgumentError(f"a {self.setting} stream has no abrupt start: its severity never changes")
 
 
-def choose(setting: Setting, config: Config, drawing: Drawing) -> StreamChoices:
+def choose(config: Config, drawing: Drawing) -> StreamChoices:
     """Return the settings of a stream; defaults are the paper's order and severities."""
-    corruptions, severities = config.corruptions, config.severities
+    setting, corruptions, severities = drawing.setting, config.corruptions, config.severities
     if "corruptions" not in config.flagged and {*corruptions} == {*ORDERS[setting]}:
         corruptions = ORDERS[setting]
     if "severities" not in config.flagged and not setting.startswith("gradual"):
         severities = (5,)
-    return StreamChoices(setting, corruptions, severities, drawing)
+    return StreamChoices(corruptions, severities, drawing)
 
 
 Indices = npt.NDArray[np.int64]
@@ -392,38 +387,3 @@ def _draw_visit(
         for index, number in enumerate(order.tolist()):
             stretch, image = divmod(number, len(labels))
             yield image, together[stretch], index == 0
-
-
-Files = Literal["jpeg", "png", "original"]
-_JPEG_SUFFIXES: Final = (".JPEG", ".jpeg", ".JPG", ".jpg")
-
-
-def draw_csid(
-    images: int, corruptions: Sequence[str], severities: Sequence[float], rng: np.random.Generator
-) -> Iterator[StreamStep]:
-    """Draw a corruption and a severity for each of `count` images."""
-    domains = [(name, level) for name in corruptions for level in ((0,) if name == CLEAN else severities)]
-    for image, number in enumerate(rng.integers(0, len(domains), images).tolist()):
-        corruption, severity = domains[number]
-        yield StreamStep(image, corruption, severity, 1, 0, False)
-
-
-def format_imglist_row(row: StreamRow, files: Files = "jpeg") -> str:
-    """Return the line of an image: its path in the set that make-c writes, and its label.
-
-    The key of `row` is that of `Items.tree_path`.
-
-    Raises
-    ------
-    ConfigError
-        The path contains a space or a line break, where readers of such lists would end it.
-    """
-    path = PurePosixPath(row.key)
-    if files == "png":
-        path = path.with_suffix(".png")
-    elif files == "jpeg" and path.suffix not in _JPEG_SUFFIXES:
-        path = path.with_suffix(".JPEG")
-    if re.search(r"\s", str(path)):
-        raise ConfigError(f"{str(path)!r}: OpenOOD allows no spaces in names; use --format jsonl")
-    folder = CLEAN if row.corruption == CLEAN else f"{row.corruption}/{row.severity:g}"
-    return f"{folder}/{path} {row.label}"

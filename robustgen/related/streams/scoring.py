@@ -9,15 +9,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.display.charts import (
-    Curve,
-    CurveGroup,
-    Point,
-    add_legend,
-    arrange_legend,
-    draw_chart,
-    draw_lines,
-)
+from robustgen.display.charts import Curve, CurveGroup
 from robustgen.display.text import Cell, Table, format_count, format_name
 from robustgen.errors import ArgumentError, SourceError
 from robustgen.lab.scores.table_page import name_models
@@ -27,7 +19,6 @@ from robustgen.related.streams.rows import CccFile, holds_ccc, read_rows
 from robustgen.related.streams.settings import StreamScoring
 
 MEAN: Final = "mean"
-_HEIGHT: Final = 2.4
 
 
 class StreamError(NamedTuple):
@@ -166,30 +157,6 @@ class StreamScores:
     def list_scores(self) -> dict[str, float]:
         """Return the mean error of each model, in %."""
         return {model: 100 * self.errors[model, 0, MEAN].error for model in self.mistakes}
-
-    def plot(self, path: Path, width: float) -> None:
-        """Draw error against corruption, in the order of the stream, and against several visits."""
-        panels = {"Corruption": [(0, name) for name in self.names]}
-        if len(self.rounds) > 1:
-            panels["Visit"] = [(visit, MEAN) for visit in self.rounds]
-        models = [*self.mistakes]
-
-        def draw(figure: Any) -> None:
-            axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
-            for each, (label, places) in zip(axes, panels.items(), strict=True):
-                lines = [[self.errors[(model, *place)] for place in places] for model in models]
-                points = [[Point(e.error, (e.low, e.high)).scale(100) for e in line] for line in lines]
-                handles = draw_lines(each, points)
-                ticks = [format_name(name) if label == "Corruption" else str(visit) for visit, name in places]
-                each.set_xticks(range(len(ticks)), ticks)
-                if label == "Corruption":
-                    each.tick_params("x", labelrotation=45)
-                    for text in each.get_xticklabels():
-                        text.set(ha="right", rotation_mode="anchor")
-                each.set(xlabel=label, ylabel="Top-1 error in %\nwith 95 % intervals")
-            add_legend(figure, handles, models)
-
-        draw_chart(path, (width, _HEIGHT * len(panels) + arrange_legend(models, width)[2]), draw)
 
 
 def score_stream(options: StreamScoring) -> StreamScores:

@@ -55,10 +55,10 @@ class Drawing(Options):
     """Choices of `stream`."""
 
     setting: Annotated[
-        Literal[Setting, "csid"] | None,
-        BeforeValidator(lambda name: "correlated" if name == "dirichlet" else name),
-        Flag(STREAM, "NAME", usual=True, complete=lambda: (*SETTINGS, "dirichlet", "csid")),
-    ] = Field(None, description=f"order of the images: {', '.join(SETTINGS)}, or csid (for OpenOOD)")
+        Setting,
+        Flag(STREAM, "NAME", usual=True, complete=lambda: SETTINGS),
+        Field(description=f"order of the images: {', '.join(SETTINGS)}"),
+    ]
     shuffle: Annotated[StrictBool, Flag(STREAM, usual=True)] = False
     """draw the order of the corruptions"""
     abrupt: Annotated[StrictBool, Flag(STREAM)] = False
@@ -81,12 +81,8 @@ class Drawing(Options):
     """markov: ratio of first to last corruption"""
     most_samples: Annotated[Count | None, Flag(STREAM, "N")] = None
     """markov: images of the most frequent class with the most frequent corruption"""
-    format: Annotated[Literal["jsonl", "imglist"], Flag(OUTPUT, usual=True)] = "jsonl"
-    """form of the lines; imglist: path and label, for OpenOOD"""
-    files: Annotated[Literal["jpeg", "png", "original"], Flag(OUTPUT)] = "jpeg"
-    """imglist: format of the set that the paths belong to"""
     output: Annotated[str | None, Flag(OUTPUT, "FILE", usual=True)] = None
-    """output file; default out/stream-SETTING.jsonl, or .txt"""
+    """output file; default out/stream-SETTING.jsonl"""
 
 
 class CccPlaying(Options):
@@ -126,10 +122,8 @@ class StreamScoring(TableForm):
     """the stream"""
     predictions: Annotated[tuple[Path, ...], Flag(SOURCE, argument=True)]
     """.npy files with a prediction for each line: classes (N,), or logits (N, classes)"""
-    output: Annotated[tuple[NewFile, ...], Flag(OUTPUT, "FILE", usual=True)] = ()
-    """also write a page (.html) or a chart (.png, .svg, .pdf); repeatable"""
-    chart_width: Annotated[Literal["column", "page"], Flag(OUTPUT)] = "page"
-    """width of charts: column is 3.3 inches, page 6.9"""
+    output: Annotated[NewFile | None, Flag(OUTPUT, "FILE.html", usual=True)] = None
+    """also write a page with the curves"""
 
 
 class AccuracyMeasuring(ModelInput):

@@ -1,9 +1,7 @@
 """calibrate: strengths as measured by hand, and constants for other sizes that are as strong."""
 
-import csv
 import json
 import math
-from io import StringIO
 
 import numpy as np
 import pytest
@@ -83,8 +81,6 @@ def test_strengths_are_those_of_the_api(source):
 def test_layouts_agree(source):
     flags = (*chosen(source, "fog,snow", "2,4"), "--edition", "imagenet-64")
     strengths = json.loads(cli("calibrate", *flags, "--format", "json").stdout)["strengths"]
-    rows = [*csv.DictReader(StringIO(cli("calibrate", *flags, "--format", "csv").stdout))]
-    assert [float(row["ms_ssim"]) for row in rows] == [each["ms_ssim"] for each in strengths]
     table = cli("calibrate", *flags).stdout
     assert f"{source.name}, edition imagenet-64" in table
     for each in strengths:

@@ -224,40 +224,6 @@ def test_a_page_that_cannot_be_written_leaves_nothing(copied):
     assert {path.name for path in copied.parent.iterdir()} == {"set", "file"}
 
 
-def pages_of(pdf):
-    return pdf.read_bytes().count(b"/Type /Page\n") + pdf.read_bytes().count(b"/Type /Page ")
-
-
-def test_sheets_of_a_set(c_set, tmp_path):
-    names = ("page.html", "slides.pdf", "sheet.png")
-    outputs = [word for name in names for word in ("--output", tmp_path / name)]
-    lines = cli("report", c_set, "--images", 2, *outputs).stdout.splitlines()
-    assert [line.partition(",")[0].rpartition("/")[2] for line in lines] == [*names]
-    assert "<h1>" in (tmp_path / "page.html").read_text()
-    # A slide for each image and category; other sheets show the first image.
-    assert pages_of(tmp_path / "slides.pdf") == 2 * 3
-    summary = summarise_set(c_set, 2)
-    height, width, _ = pixels_of(tmp_path / "sheet.png").shape
-    rows = [row for category in summary.categories for row in category.rows]
-    side = rows[0].strips[0][0].image.shape[0]
-    assert height > side * len(rows) and width > side * (1 + len(summary.categories[0].heads))
-    first = (tmp_path / "slides.pdf").read_bytes()
-    cli("report", c_set, "--images", 2, "--output", tmp_path / "slides.pdf")
-    assert (tmp_path / "slides.pdf").read_bytes() == first
-    refused = cli_error("report", c_set, "--output", tmp_path / "x.tif")
-    assert all(suffix in refused for suffix in (".html", ".png", ".jpg", ".webp", ".pdf"))
-
-
-def test_sheets_of_sequences(photos, tmp_path):
-    flags = ("--perturbations", "tilt,translate,shot_noise", "--jobs", 1)
-    cli("make-p", "--source", photos, "--edition", "imagenet-64", *flags, "--output", tmp_path / "p")
-    cli("report", tmp_path / "p", "--images", 1, "--output", tmp_path / "slides.pdf")
-    # A slide for each category.
-    assert pages_of(tmp_path / "slides.pdf") == 2
-    cli("make-c", "--source", photos, "--corruptions", "fog", "--no-clean", "--output", tmp_path / "c")
-    cli("report", tmp_path / "c", "--output", tmp_path / "x.png")
-
-
 def test_names_cannot_become_markup(tmp_path):
     names = [
         "<img src=x onerror=alert(1)>",

@@ -37,7 +37,7 @@ def rng(seed=0):
 
 
 def drawn(setting, corruptions=THREE, severities=(5,), seed=0, **more):
-    choices = StreamChoices(setting, corruptions, severities, Drawing(**more))
+    choices = StreamChoices(corruptions, severities, Drawing(setting=setting, **more))
     return [*draw_stream(LABELS.tolist(), choices, rng(seed))]
 
 
@@ -197,7 +197,7 @@ def test_steps_are_those_of_the_matrix():
 
 
 def test_a_consistent_chain_ends_with_the_first_state_that_is_full():
-    chain = Drawing(class_correlation=0.9, domain_correlation=0.8, most_samples=50)
+    chain = Drawing(setting="markov", class_correlation=0.9, domain_correlation=0.8, most_samples=50)
     steps = [*draw_chain(LABELS, 3, chain, rng())]
     states = Counter((domain, LABELS[image]) for image, domain in steps)
     assert states[steps[-1][1], LABELS[steps[-1][0]]] == max(states.values()) == 50
@@ -211,7 +211,7 @@ def test_a_consistent_chain_ends_with_the_first_state_that_is_full():
 
 def test_an_inconsistent_chain_fills_every_state_to_its_bound():
     shape = {"class_correlation": 1, "class_imbalance": 10, "domain_correlation": 0.5, "domain_imbalance": 5}
-    steps = [*draw_chain(LABELS, 3, Drawing(**shape, most_samples=40), rng())]
+    steps = [*draw_chain(LABELS, 3, Drawing(setting="markov", **shape, most_samples=40), rng())]
     states = Counter((domain, int(LABELS[image])) for image, domain in steps)
     bounds = {(d, c): round(40 * 5 ** (-d / 2) * 10 ** (-c / 9)) for d in range(3) for c in range(10)}
     assert states == {state: bound for state, bound in bounds.items() if bound}
@@ -290,7 +290,7 @@ def test_configs_and_cifar_do(tmp_path):
 
 def test_all_options_of_the_new_settings_are_taken(photos, tmp_path):
     common = ("--source", photos, "--corruptions", "fog,snow")
-    rows, _ = stream(tmp_path, "--setting", "dirichlet", *common, "--repeat", 2)
+    rows, _ = stream(tmp_path, "--setting", "correlated", *common, "--repeat", 2)
     assert [row.visit for row in rows] == [1] * 10 + [2] * 10
     many = put_many(tmp_path / "many", 32, 32)
     flags = ("--source", many, "--corruptions", "fog", "--law", "note", "--slots", 2)
@@ -435,7 +435,7 @@ def test_targets_are_those_of_the_base(photos, tmp_path, target):
     assert [item[1] for item in played] == [target(source.keys.index(row.key)) for row in rows]
 
 
-@pytest.mark.parametrize("setting", [*SETTINGS, "csid"])
+@pytest.mark.parametrize("setting", SETTINGS)
 def test_a_stream_may_hold_a_clean_domain(photos, tmp_path, setting):
     few = ("--corruptions", "fog,clean,contrast", "--source", photos)
     few += ("--domain-correlation", 0) if setting == "markov" else ()
@@ -451,12 +451,8 @@ def test_a_stream_may_hold_a_clean_domain(photos, tmp_path, setting):
     assert played.variant(index).folder == "clean"
 
 
-def test_clean_images_in_lists_and_nowhere_else(photos, tmp_path):
+def test_only_streams_have_a_clean_domain(photos, tmp_path):
     flags = ("--source", photos, "--corruptions", "clean,fog")
-    form = ("--severities", 3, "--format", "imglist", "--output", tmp_path / "x.txt")
-    cli("stream", "--setting", "csid", *flags, *form)
-    folders = {line.split("/")[0] for line in (tmp_path / "x.txt").read_text().splitlines()}
-    assert folders <= {"clean", "fog"} and "clean/" in (tmp_path / "x.txt").read_text()
     assert "'clean'" in cli_error("make-c", *flags, "--output", tmp_path / "out")
 
 

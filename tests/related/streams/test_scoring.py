@@ -1,4 +1,4 @@
-"""`robustgen stream score`: errors by corruption and visit, with intervals, as tables, page and chart."""
+"""`robustgen stream score`: errors by corruption and visit, with intervals, as tables and as a page."""
 
 import csv
 import io
@@ -62,16 +62,12 @@ def test_errors_are_those_of_the_lines_of_a_corruption_and_a_visit(rows, tmp_pat
     assert len(scores["errors"]) == len(found)
 
 
-def test_a_page_and_a_chart_show_them(rows, tmp_path):
+def test_a_page_shows_them_with_curves(rows, tmp_path):
     put_predictions(tmp_path, rows, "<b>.npy", lambda row: row["key"] < "a/4")
     files = (tmp_path / "stream.jsonl", tmp_path / "<b>.npy")
     cli("stream", "score", *files, "--output", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "&lt;b&gt;: errors along a stream" in page and page.count("<svg") == 2 and "<b>.npy" not in page
-    pytest.importorskip("matplotlib")
-    cli("stream", "score", *files, "--output", tmp_path / "chart.svg")
-    drawn = (tmp_path / "chart.svg").read_text()
-    assert all(f"<!-- {label} -->" in drawn for label in ("fog", "snow", "Corruption", "Visit"))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A `Comparison` as text, JSON, CSV, and as a page with charts and pictures."""
+"""A `Comparison` as text, JSON, and as a page with charts and pictures."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from statistics import fmean
@@ -10,7 +10,6 @@ from robustgen.display import html
 from robustgen.display.charts import Curve
 from robustgen.display.text import (
     Table,
-    as_csv,
     escape,
     format_constant,
     format_count,
@@ -36,18 +35,6 @@ from robustgen.sets.dataset.manifest import hide_paths
 _LINES: Final = 10
 _SETTINGS: Final = 6
 _NAMED: Final = 3
-_CSV_COLUMNS: Final = (
-    "variant",
-    "verdict",
-    "pairs",
-    "equal",
-    "pixel_difference_mean",
-    "pixel_difference_std",
-)
-_CSV_EFFECT: Final = (
-    *("images", "mean_a", "mean_b", "difference", "error"),
-    *("ks", "p_paired", "p_ks", "margin", "p_margin", "detectable"),
-)
 
 
 def list_sides(comparison: Comparison) -> Iterator[tuple[Name, Side]]:
@@ -134,11 +121,9 @@ def count_tests(comparison: Comparison) -> int:
 
 
 def format_comparison(comparison: Comparison, layout: str, width: int = 0) -> str:
-    """Return `comparison` as ``table``, ``json`` or ``csv``; a table fits into `width`, 0 for any."""
+    """Return `comparison` as ``table`` or ``json``; a table fits into `width`, 0 for any."""
     if layout == "json":
         return format_json(describe_comparison(comparison))
-    if layout == "csv":
-        return as_csv([row for variant in comparison.variants for row in _csv_rows(variant)])
     lines = [
         f"{name}  {escape(side.root)} ({describe_origin(side)})" for name, side in list_sides(comparison)
     ]
@@ -238,16 +223,6 @@ def _variant(variant: VariantResult) -> dict[str, Any]:
         "effects": [describe_effect(each) for each in variant.effects],
         "missing": {side.lower(): list(keys) for side, keys in variant.missing.items()},
     }
-
-
-def _csv_rows(variant: VariantResult) -> list[dict[str, Any]]:
-    """Return one row per metric, or one without a metric if there is no effect."""
-    plain = _variant(variant)
-    shared = {name: plain[name] for name in _CSV_COLUMNS}
-    missing = {f"missing_{side.lower()}": len(variant.missing.get(side, ())) for side in ("A", "B")}
-    effects = plain["effects"] or [dict.fromkeys(("metric", *_CSV_EFFECT), "")]
-    names = ("metric", *_CSV_EFFECT)
-    return [{**shared, **missing, **{name: effect[name] for name in names}} for effect in effects]
 
 
 _PAIRS_SHOWN: Final = 2
