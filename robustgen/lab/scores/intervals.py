@@ -5,7 +5,7 @@ such a mean. So intervals and tests have closed forms, and a model's own do not 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from statistics import fmean, stdev
 from typing import Any, Final, NamedTuple
@@ -145,9 +145,8 @@ class Score:
         Whether published values are shown only if a comparison is asked for.
     labels : sequence of ndarray
         True classes of the images of each model, (images,), if errors are balanced.
-    deviations : tuple of dict
-        For each model, the standard deviations over its seeds of its values and of `MEAN`; empty without
-        seeds.
+    deviations : dict of int to dict
+        For each model with seeds, the standard deviations over these of its values and of `MEAN`.
     """
 
     key: str
@@ -166,7 +165,7 @@ class Score:
     published: tuple[PublishedScore, ...] = ()
     on_demand: bool = False
     labels: Sequence[NDArray[Any] | None] = ()
-    deviations: tuple[Mapping[str, float], ...] = ()
+    deviations: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def full_key(self) -> str:
@@ -193,6 +192,15 @@ class Score:
     def cell_of(self, value: float | None, ends: Interval | None = None) -> Cell:
         """Return a value in the unit of the score for a table."""
         return Cell(value, ends, f".{self.unit.digits}f", self.unit.factor, self.unit.sense)
+
+    def statistics(self, index: int) -> dict[str, dict[str, Any]]:
+        """Return the values of a model with its mean, their deviations over seeds, and ends of intervals."""
+        found = {"value": {**self.values[index], MEAN: self.means[index]}}
+        if index in self.deviations:
+            found["seed_deviation"] = {**self.deviations[index]}
+        for place, end in enumerate(Interval._fields if self.replicates else ()):
+            found[end] = {name: ends[place] for name, ends in self.intervals[index].items()}
+        return found
 
     def rank(self) -> list[int]:
         """Return the indices of the models from the best mean to the worst, then those without one."""
@@ -232,10 +240,11 @@ class Score:
             means=tuple(row[MEAN][0] if MEAN in row else None for row in rows),
             contribute=lambda index, name: whole(index) if name == MEAN else combine(index, name),
             labels=[self.labels[own[0]] for own in places] if self.labels else (),
-            deviations=tuple(
-                {name: each for name, (_, each) in row.items()} if len(own) > 1 else {}
-                for row, own in zip(rows, places, strict=True)
-            ),
+            deviations={
+                index: {name: each for name, (_, each) in rows[index].items()}
+                for index, own in enumerate(places)
+                if len(own) > 1
+            },
         )
 
     # --- intervals

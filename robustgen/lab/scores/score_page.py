@@ -499,7 +499,7 @@ def _describe_model(
         score.full_key: {
             "mean": score.means[index],
             "interval": score.interval(index),
-            "deviation": score.deviations[index].get(MEAN) if score.deviations else None,
+            "deviation": score.deviations.get(index, {}).get(MEAN),
             "values": [score.value(index, row["name"]) for row in rows],
             "intervals": [score.interval(index, row["name"]) for row in rows],
         }

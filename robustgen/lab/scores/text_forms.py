@@ -294,35 +294,28 @@ def format_model_index(report: Scoreboard) -> str:
 
 
 def _list_records(report: Scoreboard) -> Iterator[dict[str, object]]:
-    """Yield the rows of the CSV: values and the ends of their intervals, then published values."""
-    columns = [*dict.fromkeys(name for score in report.measures for name in report.names(score))]
+    """Yield the rows of the CSV."""
+    columns = dict.fromkeys(name for score in report.measures for name in report.names(score))
+    sizes = {group.name: len(group.scores[0].names) for group in report.groups}
+    for model, score, statistic, clean, values in _list_statistics(report):
+        measure = f"{score.key.removeprefix('mean_')} of {score.group}" if score.group else score.key
+        row = {"model": model, "measure": measure, "normalised_by": score.base, "statistic": statistic}
+        row |= {"interval_method": score.method if statistic in Interval._fields else ""}
+        about = {"clean_error": clean} if report.benchmark.has_clean else {"difficulty": report.difficulty}
+        over = {"mean": values.get(MEAN), "mean_over": sizes.get(score.group, 0)}
+        yield row | about | over | {name: values.get(name) for name in columns}
 
-    def record(
-        model: str, score: Score, statistic: str, clean: object, mean: object, values: Mapping[str, object]
-    ) -> dict[str, object]:
-        family = f"{score.key.removeprefix('mean_')} of {score.group}"
-        row: dict[str, object] = {"model": model, "measure": family if score.group else score.key}
-        is_end = statistic in Interval._fields
-        row |= {"normalised_by": score.base, "statistic": statistic, "interval_method": score.method * is_end}
-        row |= {"clean_error": clean} if report.benchmark.has_clean else {"difficulty": report.difficulty}
-        over = sum(len(each.scores[0].names) for each in report.groups if each.name == score.group)
-        return row | {MEAN: mean, "mean_over": over} | {name: values.get(name) for name in columns}
 
+def _list_statistics(report: Scoreboard) -> Iterator[tuple[str, Score, str, Any, Mapping[str, Any]]]:
+    """Yield model, score, statistic, clean error and values, of `MEAN` too; published models are last."""
     for score in report.scores:
         for index, model in enumerate(report.models):
-            clean, values = report.clean.means[index], score.values[index]
-            yield record(model.model, score, "value", clean, score.means[index], values)
-            if model.seeds:
-                clean = report.clean.deviations[index].get(MEAN)
-                spread = score.deviations[index]
-                yield record(model.model, score, "seed_deviation", clean, spread.get(MEAN), spread)
-            for end, label in enumerate(Interval._fields if report.replicates else ()):
-                ends = {name: each[end] for name, each in score.intervals[index].items()}
-                about = report.clean.interval(index)
-                yield record(model.model, score, label, about and about[end], ends.get(MEAN), ends)
+            clean = report.clean.statistics(index)
+            for statistic, values in score.statistics(index).items():
+                yield model.model, score, statistic, clean[statistic].get(MEAN), values
     for score in report.measures:
         for each, known in zip(report.published, score.published, strict=True):
-            yield record(each.model, score, "published", each.clean_error, known.mean, known.values)
+            yield each.model, score, "published", each.clean_error, {MEAN: known.mean, **known.values}
 
 
 # --- JSON ----------------------------------------------------------------------------------------
@@ -387,8 +380,8 @@ def _describe_family(group: ScoreGroup, index: int) -> dict[str, Any]:
             found[f"{score.key}_interval"] = score.interval(index)
             found[f"{score.key}_interval_method"] = score.method
             found |= _describe_ends(score, index) if score.names else {}
-        if score.deviations and score.deviations[index]:
-            found[f"{score.key}_seed_deviation"] = score.deviations[index]
+        if spread := score.deviations.get(index):
+            found[f"{score.key}_seed_deviation"] = spread
     return found
 
 
@@ -407,6 +400,6 @@ def _describe_measure(score: Score, index: int) -> dict[str, Any]:
     }
     if score.replicates:
         described |= {"mean_interval": score.interval(index), **_describe_ends(score, index)}
-    if score.deviations and score.deviations[index]:
-        described["seed_deviation"] = score.deviations[index]
+    if spread := score.deviations.get(index):
+        described["seed_deviation"] = spread
     return described
