@@ -115,29 +115,6 @@ class CleaningCommand(Options):
 
 # --- make-icons ----------------------------------------------------------------------------------
 
-_NAMED_COLOURS: Final = {"white": (255, 255, 255), "black": (0, 0, 0)}
-
-
-def parse_colour(text: str) -> tuple[int, int, int]:
-    """Return red, green and blue of ``"white"``, ``"black"`` or ``"#rrggbb"``.
-
-    Raises
-    ------
-    ArgumentError
-        The text is none of these.
-    """
-    if re.fullmatch("#[0-9a-fA-F]{6}", text):
-        red, green, blue = bytes.fromhex(text[1:])
-        return red, green, blue
-    if text not in _NAMED_COLOURS:
-        raise ArgumentError(f"must be white, black or #rrggbb, not {quote(text)}")
-    return _NAMED_COLOURS[text]
-
-
-def _normalise_colour(text: str) -> str:
-    red, green, blue = parse_colour(text)
-    return f"#{red:02x}{green:02x}{blue:02x}"
-
 
 def _pairs(form: str) -> BeforeValidator:
     """Return a validator that turns texts of this `form`, such as ``NAME=DIR``, into a mapping."""
@@ -187,24 +164,12 @@ class IconChoices(Choices):
     """licence of a style's pictures; repeatable"""
     size: Annotated[Whole, Field(ge=16, le=1024), Flag(CONTENT, "PIXELS", Part.OPERATIONS, usual=True)] = 64
     """width and height in pixels"""
-    background: Annotated[
-        str, AfterValidator(_normalise_colour), Flag(CONTENT, "COLOUR", Part.OPERATIONS)
-    ] = "#ffffff"
-    """white, black or #rrggbb"""
-    classes: Annotated[
-        ExpandedLocation | None,
-        AfterValidator(lambda path: path and make_absolute(path)),
-        Flag(CONTENT, "FILE", Part.OPERATIONS, name="code-points"),
-    ] = None
-    """YAML file of other classes: {class: [code points]}"""
     per_class: Annotated[
         Count | None,
         BeforeValidator(lambda value: None if value == "all" else value),
         Flag(CONTENT, "N|all", Part.OPERATIONS),
     ] = 40
     """emoji of a class in each style at most"""
-    skin_tones: Annotated[StrictBool, Flag(CONTENT, part=Part.OPERATIONS)] = True
-    """include skin tone variants"""
 
 
 # --- make-subtypes -------------------------------------------------------------------------------
@@ -219,8 +184,6 @@ class SubtypeChoices(Options):
     """folder with WordNet 3.0's data.noun; by default that of Debian's wordnet-base"""
     output: Annotated[str, Flag(OUTPUT, "DIR", usual=True)] = "out/subtypes"
     """output folder"""
-    links: Annotated[StrictBool, Flag(OUTPUT, usual=True)] = False
-    """also create folders of links: <split>/<type>/<id>"""
 
 
 # --- filter a, filter o --------------------------------------------------------------------------

@@ -157,10 +157,7 @@ EFFECTS = {
             "--style": "--style more={more_icons}",
             "--licence": "--licence google=CC0",
             "--size": "--size 32",
-            "--background": "--background #000000",
-            "--code-points": "--code-points {points}",
             "--per-class": "--per-class 1",
-            "--skin-tones": "--no-skin-tones",
             "--set": "--set size=32",
             "--allow-failures": ("--style damaged={damaged_icons}", "--allow-failures"),
             "--overwrite": ("make-icons {own} --size 32 ;", "--overwrite"),
@@ -168,7 +165,7 @@ EFFECTS = {
     ),
     "make-subtypes": (
         "{nouns} --wordnet {wordnet}",
-        {"--wordnet": "--wordnet {other_wordnet}", "--links": "--links", "--output": "--output other"},
+        {"--wordnet": "--wordnet {other_wordnet}", "--output": "--output other"},
     ),
     "make-augmix": (
         _COPIES,
@@ -221,7 +218,6 @@ def more_places(places, candidates, strangers, tmp_path_factory):
     emoji.fluent(root / "more_icons", emoji.NAMES[:-1], 40)
     emoji.fluent(root / "damaged_icons", emoji.NAMES[:-1], 30)
     next((root / "damaged_icons/assets").iterdir()).write_bytes(b"no picture")
-    (root / "points.yaml").write_text("cats: [1f431]\n")
     put_wordnet(root / "wordnet")
     put_wordnet(root / "other_wordnet", {SONGBIRD: line(SONGBIRD, "songbird", below=[ROBIN, JAY])})
     for noun in (DOVE, SONGBIRD):

@@ -8,7 +8,7 @@ import shutil
 import stat
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
 from functools import partial
@@ -220,26 +220,6 @@ class LocalStore(Store):
             with suppress(OSError, NotImplementedError):
                 return self._in_folder(os.path.dirname(target), make)
         return super().copy(source, name, path)
-
-    def replace_links(self, path: str, folders: Mapping[str, Mapping[str, str]]) -> None:
-        """Replace the content of `path` with `folders` of links: folder name to link name to target folder.
-
-        Raises
-        ------
-        OSError
-            `path` contains anything other than folders of links; it is not deleted.
-        """
-        place = self._full(path)
-        self._check_real(place)
-        for above, inner, files in os.walk(place, topdown=False):
-            for name in (*inner, *files):
-                if os.path.islink(f"{above}/{name}"):
-                    os.unlink(f"{above}/{name}")
-            os.rmdir(above)
-        for name, links in folders.items():
-            os.makedirs(f"{place}/{name}")
-            for link, target in links.items():
-                os.symlink(target, f"{place}/{name}/{link}", target_is_directory=True)
 
     def delete(self, path: str) -> None:
         """Delete a file if it exists, and the folders that are then empty."""

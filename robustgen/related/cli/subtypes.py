@@ -22,11 +22,11 @@ def make_subtypes(options: SubtypeChoices) -> None:
     Examples
     --------
     robustgen make-subtypes /data/imagenet22k --output subtypes
-    robustgen make-subtypes /data/imagenet22k --links --output subtypes
+    robustgen make-subtypes /data/imagenet22k --wordnet package --output subtypes
     """
     from robustgen.related.subtypes import splitting
 
-    summary = splitting.write_lists(options.imagenet22k, options.wordnet, options.output, links=options.links)
+    summary = splitting.write_lists(options.imagenet22k, options.wordnet, options.output)
     for split in splitting.SPLITS:
         _show_split(summary, split)
     _show_left_out(summary)

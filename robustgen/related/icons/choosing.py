@@ -1,16 +1,14 @@
 """Choice of emoji for a set: classes, skin tones, limit per class, duplicates, and the splits by style."""
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Final
 
-from robustgen.errors import ConfigError, ImageError
-from robustgen.files.set_files import SUMS
-from robustgen.related.icons.packages import Style, order, parse_emoji, strip_tones
+from robustgen.errors import ImageError
+from robustgen.related.icons.packages import Style, order, strip_tones
 from robustgen.settings.yaml_files import read_yaml
 
 Classes = Mapping[str, tuple[str, ...]]
@@ -24,52 +22,12 @@ def style_in(key: str) -> str:
 # --- classes -------------------------------------------------------------------------------------
 
 
-def own_classes() -> Path:
-    """Return the path of the file with the fifty classes."""
-    return Path(__file__).parent / "classes.yaml"
+CLASSES_FILE: Final = Path(__file__).parent / "classes.yaml"
 
 
-def read_classes(path: Path) -> dict[str, tuple[str, ...]]:
-    """Return each class with its emoji, both sorted, from a YAML file of lists of code points.
-
-    Raises
-    ------
-    ConfigError
-        The file is invalid; the message names the class and the entry.
-    """
-    content = read_yaml(path)
-    if not content:
-        raise ConfigError(f"{path}: contains no class")
-    owners: dict[str, str] = {}
-    classes = {}
-    for name, entries in sorted(content.items(), key=lambda item: str(item[0])):
-        emoji = _members(f"{path}: {name}", name, entries)
-        for each in emoji:
-            if owners.setdefault(each, name) != name:
-                raise ConfigError(f"{path}: {name}: {each} belongs to {owners[each]} already")
-        classes[name] = emoji
-    return classes
-
-
-def _members(where: str, name: Any, entries: Any) -> tuple[str, ...]:
-    if not isinstance(name, str) or not re.fullmatch(r"\w[\w -]*", name) or name == SUMS:
-        raise ConfigError(f"{where}: is not a valid class name; use letters, digits, _, - and spaces")
-    if not isinstance(entries, list) or not entries:
-        raise ConfigError(f"{where}: must be a list of code points")
-    emoji = [_member(where, entry) for entry in entries]
-    repeated = [each for each, count in Counter(emoji).items() if count > 1]
-    if repeated:
-        raise ConfigError(f"{where}: {repeated[0]} is listed twice")
-    return tuple(sorted(emoji, key=order))
-
-
-def _member(where: str, entry: Any) -> str:
-    emoji = parse_emoji(entry) if isinstance(entry, str) else None
-    if emoji is None:
-        raise ConfigError(f'{where}: code points in quotes, such as "1f468-200d-1f527", not {entry!r}')
-    if strip_tones(emoji) != emoji:
-        raise ConfigError(f"{where}: {emoji} has a skin tone; name the emoji without it")
-    return emoji
+def read_classes() -> dict[str, tuple[str, ...]]:
+    """Return each of the fifty classes with its emoji, both sorted."""
+    return {name: _sort(emoji) for name, emoji in sorted(read_yaml(CLASSES_FILE).items())}
 
 
 # --- choice --------------------------------------------------------------------------------------
@@ -97,21 +55,19 @@ class Choice:
     pictures: Mapping[str, tuple[str, Path]]
 
 
-def choose(classes: Classes, styles: Sequence[Style], *, skin_tones: bool, per_class: int | None) -> Choice:
-    """Find the emoji of `classes` in `styles`.
+def choose(classes: Classes, styles: Sequence[Style], *, per_class: int | None) -> Choice:
+    """Find the emoji of `classes` in `styles`, and their variants in which all persons have one skin tone.
 
     Parameters
     ----------
     classes : mapping
         Class to its emoji.
     styles : sequence of Style
-    skin_tones : bool
-        Whether to include variants in which all persons have the same skin tone.
     per_class : int or None
         Highest number of emoji in a class: first those that most styles have, then those without skin tone.
     """
     having = Counter(emoji for style in styles for emoji in style.files)
-    wanted = _add_skin_tones(classes, having) if skin_tones else classes
+    wanted = _add_skin_tones(classes, having)
     ranked = {name: _sort_by_rank(wanted[name], having) for name in sorted(wanted)}
     members = {name: _sort(emoji[:per_class]) for name, emoji in ranked.items()}
     beyond = {name: _sort(emoji[len(members[name]) :]) for name, emoji in ranked.items()}

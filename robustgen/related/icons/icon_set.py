@@ -1,4 +1,4 @@
-"""A set of icons: the pictures of several styles on one background, at one size, sorted into classes."""
+"""A set of icons: the pictures of several styles on white, at one size, sorted into classes."""
 
 import dataclasses
 import hashlib
@@ -24,13 +24,12 @@ from robustgen.related.icons.choosing import (
     choose,
     count_icons,
     drop_duplicates,
-    own_classes,
     read_classes,
     split_files,
     style_in,
 )
 from robustgen.related.icons.packages import Style, read_picture, read_style
-from robustgen.related.settings import IconChoices, parse_colour
+from robustgen.related.settings import IconChoices
 from robustgen.sets.dataset.plan import Plan, assemble_plan
 from robustgen.sets.dataset.recipes import Recipe
 from robustgen.sets.formats.base import SetListing
@@ -48,21 +47,15 @@ VARIANT = Variant("icons", 0, "")
 # --- pictures to icons ---------------------------------------------------------------------------
 
 
-def compose(picture: Image.Image, background: tuple[int, int, int]) -> Rgb:
-    """Return `picture` centred in the smallest square that contains it, on `background`.
-
-    Parameters
-    ----------
-    picture : Pillow image of mode RGBA
-    background : tuple of int
-        Red, green and blue.
+def compose(picture: Image.Image) -> Rgb:
+    """Return `picture`, of mode RGBA, centred in the smallest square that contains it, on white.
 
     Returns
     -------
     uint8 ndarray of shape (side, side, 3)
     """
     side = max(picture.size)
-    square = Image.new("RGBA", (side, side), (*background, 255))
+    square = Image.new("RGBA", (side, side), "white")
     place = (side - picture.width) // 2, (side - picture.height) // 2
     square.alpha_composite(picture, place)
     return np.array(square.convert("RGB"))
@@ -77,7 +70,7 @@ def resize_icon(square: Rgb, size: int) -> Rgb:
 
 
 class EmojiPackages(Source):
-    """The chosen pictures of several styles, composed on a background.
+    """The chosen pictures of several styles, composed on white.
 
     Keys are the names of the icons, ``<class>/<style>_<code points>.png``.
 
@@ -85,17 +78,13 @@ class EmojiPackages(Source):
     ----------
     styles : sequence of Style
     choice : Choice
-    background : tuple of int
-        Red, green and blue.
     size : int
         Side of the icons; pictures that are equal at that size are duplicates.
     """
 
-    def __init__(
-        self, styles: Sequence[Style], choice: Choice, background: tuple[int, int, int], size: int
-    ) -> None:
+    def __init__(self, styles: Sequence[Style], choice: Choice, size: int) -> None:
         super().__init__(str(styles[0].root))
-        self.background, self._icon_size = background, size
+        self._icon_size = size
         self._roots = {style.name: style.root for style in styles}
         self._pictures = dict(choice.pictures)
 
@@ -117,12 +106,12 @@ class EmojiPackages(Source):
         return dict(self.sifted.unreadable)
 
     def load(self, key: str) -> Rgb:
-        """Return one picture at its own size on the background, uint8 (side, side, 3)."""
+        """Return one picture at its own size on white, uint8 (side, side, 3)."""
         style, path = self._picture(key)
-        return compose(read_picture(path, self._roots[style]), self.background)
+        return compose(read_picture(path, self._roots[style]))
 
     def read(self, key: str) -> tuple[Rgb, str]:
-        """Return one picture on the background, and the identity of its file."""
+        """Return one picture on white, and the identity of its file."""
         pixels = self.load(key)
         return pixels, hashlib.sha256(read_regular(self._picture(key)[1])).hexdigest()[:16]
 
@@ -176,7 +165,7 @@ class IconRecipe(Recipe[Rgb]):
         return resize_icon(prepared, self.size)
 
     def settings(self, variants: tuple[Variant, ...]) -> dict[str, Any]:
-        """Return size, background, styles and classes."""
+        """Return size, styles and classes."""
         return {
             "recipe": "icons",
             "size": self.size,
@@ -233,12 +222,12 @@ def plan_icons(choices: IconChoices) -> IconPlan:
     """
     for name in choices.licence.keys() - choices.style.keys():
         raise ConfigError(f"--licence: {UnknownNameError('style', name, choices.style)}")
-    classes = read_classes(Path(choices.classes) if choices.classes else own_classes())
+    classes = read_classes()
     styles = tuple(_style(name, Path(folder), choices) for name, folder in choices.style.items())
-    choice = choose(classes, styles, skin_tones=choices.skin_tones, per_class=choices.per_class)
+    choice = choose(classes, styles, per_class=choices.per_class)
     store = open_store(choices.output)
     _check_styles(styles, choice, store)
-    source = EmojiPackages(styles, choice, parse_colour(choices.background), choices.size)
+    source = EmojiPackages(styles, choice, choices.size)
     left = {*map(style_in, (*source.sifted.keys, *source.sifted.unreadable))}
     for style in styles:
         if style.name not in left:
@@ -283,9 +272,7 @@ def _settings(
         f"{style.name}: {style.package or 'a folder'} {style.version or ''}".strip() for style in styles
     ]
     return {
-        "background": choices.background,
         "per_class": choices.per_class,
-        "skin_tones": choices.skin_tones,
         "styles": versions,
         "classes": f"{len(classes)} with the digest {_digest(classes)}",
         "icons": f"{len(icons)} with the digest {_digest(icons)}",

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from robustgen.display import progress
-from robustgen.errors import OutputError, SourceError
+from robustgen.errors import SourceError
 from robustgen.files.ledger import Ledger, Record
 from robustgen.files.set_files import STATE, WrittenFile
 from robustgen.files.storage import Store, measure
-from robustgen.files.storage.local import LocalStore
 from robustgen.files.text_files import imagenet_classes
 from robustgen.pixels.imaging.decode import EXTENSIONS
 from robustgen.related.subtypes.wordnet import WordNet, open_wordnet
@@ -178,7 +177,7 @@ class SplitSummary:
         }
 
 
-def write_lists(source: Path, wordnet: Path, output: str | Path, *, links: bool = False) -> SplitSummary:
+def write_lists(source: Path, wordnet: Path, output: str | Path) -> SplitSummary:
     """Write the lists of seen and unseen images, and a manifest.
 
     Parameters
@@ -189,8 +188,6 @@ def write_lists(source: Path, wordnet: Path, output: str | Path, *, links: bool 
         Folder with WordNet 3.0's ``data.noun``.
     output : path or URL
         Output of ``seen.txt``, ``unseen.txt``, ``types.txt`` and ``subtypes.json``.
-    links : bool
-        Whether to create ``<split>/<type>/<id>``, links to the folders of `source`.
 
     Raises
     ------
@@ -211,8 +208,6 @@ def write_lists(source: Path, wordnet: Path, output: str | Path, *, links: bool 
     shares = {split: [Share() for _ in types] for split in SPLITS}
     summary = SplitSummary(types, shares, {}, sorted(unknown), len(folders) - len(own) - len(unknown))
     with open_output(output, str(source.resolve())) as root:
-        if links and not root.is_local:
-            raise OutputError(f"{root.location}: --links needs a local output folder")
         state = Ledger(root)
         _check_own(state)
         # Its presence means that all files in it are complete.
@@ -221,20 +216,11 @@ def write_lists(source: Path, wordnet: Path, output: str | Path, *, links: bool 
         state.put_record(_RECORD, Record())
         files = [_list(root, split, source, folders, places, summary) for split in SPLITS]
         files.append(_put(root, NAMES, _lines(each.name for each in types)))
-        for split in SPLITS if isinstance(root, LocalStore) else ():
-            assert isinstance(root, LocalStore)
-            # A type without images gets a folder, so that a loader counts 25 types or fails.
-            trees = {
-                each.name: {wnid: str(source.resolve() / wnid) for wnid in share.images}
-                for each, share in zip(types, shares[split], strict=True)
-            }
-            root.replace_links(split, trees if links else {})
         described = {
             "title": "subtypes",
             "source": source.name,
             "wordnet": {"release": hierarchy.release, "sha256": hierarchy.sha256},
             "sha256": {file.path: file.sha256 for file in files},
-            "links": links,
             "citation": CITATION,
         }
         text = json.dumps(described | summary.described(), indent=1) + "\n"
@@ -316,11 +302,6 @@ def _fits_a_line(name: str) -> bool:
 
 def _check_own(state: Ledger) -> None:
     """Raise an OutputError if the output contains anything that is not from an earlier run."""
-    own, root = {*(f"{split}.txt" for split in SPLITS), *SPLITS, ABOUT, NAMES}, state.root
-    links = {path for path, what in root.list_irregular() if what == "is a link"}
-    paths = {entry.path for entry in root.list() if not entry.path.startswith(f"{STATE}/")} | links
-    held = {path.partition("/")[0] for path in paths}
+    own, root = {*(f"{split}.txt" for split in SPLITS), ABOUT, NAMES}, state.root
+    held = {entry.path.partition("/")[0] for entry in root.list() if not entry.path.startswith(f"{STATE}/")}
     state.refuse_unrecorded(sorted(held - own if state.has_record(_RECORD) else held))
-    trees = tuple(f"{split}/" for split in SPLITS)
-    if real := sorted(path for path in paths - links if path.startswith(trees)):
-        raise OutputError(f"{root.location}/{real[0]}: is not a link of an earlier run; remove it first")

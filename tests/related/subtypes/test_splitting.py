@@ -1,4 +1,4 @@
-"""Subtype robustness: WordNet read, subtypes assigned, lists and links written."""
+"""Subtype robustness: WordNet read, subtypes assigned, and lists written."""
 
 import errno
 import json
@@ -236,21 +236,6 @@ def test_lists_hold_paths_and_numbers_of_types_and_the_manifest_what_is_missing(
     assert tree(output) == tree(tmp_path / "other") != {}
 
 
-def test_links_lead_to_the_images(imagenet, wordnet, tmp_path):
-    output = tmp_path / "out"
-    make(imagenet, wordnet, output, "--links")
-    assert (output / "unseen" / "bird" / DOVE / "x.jpg").samefile(imagenet / DOVE / "x.jpg")
-    assert names_in(output / "seen" / "bird") == [ROBIN]
-    # A loader that numbers the folders agrees with the lists.
-    assert names_in(output / "seen") == (output / "types.txt").read_text().splitlines()
-    (imagenet / DOVE / "x.jpg").unlink()
-    make(imagenet, wordnet, output, "--links")
-    assert names_in(output / "unseen" / "bird") == [SONGBIRD]
-    make(imagenet, wordnet, output)
-    assert not (output / "seen").exists()
-    assert (imagenet / ROBIN / "b.JPEG").exists()  # what the links led to is untouched
-
-
 def test_names_that_no_line_can_hold_are_left_out_and_told(imagenet, wordnet, tmp_path):
     (imagenet / DOVE / "a\nb.jpg").touch()
     Path(os.fsdecode(os.fsencode(imagenet / DOVE) + b"/\xff.jpg")).touch()
@@ -280,20 +265,6 @@ def test_a_run_that_was_cut_off_leaves_no_manifest_and_can_be_repeated(
     assert tree(output) == before
 
 
-def test_links_that_a_killed_run_left_are_made_again_and_files_among_them_stay(imagenet, wordnet, tmp_path):
-    output = tmp_path / "out"
-    make(imagenet, wordnet, output, "--links")
-    before = tree(output)
-    (output / "subtypes.json").unlink()
-    (output / "unseen" / "bird" / DOVE).unlink()
-    make(imagenet, wordnet, output, "--links")
-    assert tree(output) == before and (output / "unseen" / "bird" / DOVE / "x.jpg").is_file()
-    own = output / "seen" / "bird" / "mine.txt"
-    own.touch()
-    message = make(imagenet, wordnet, output, status=2).stderr
-    assert f"{own}: is not a link of an earlier run" in message and own.exists()
-
-
 def test_lists_behind_a_url(imagenet, wordnet, tmp_path):
     from fsspec.implementations.memory import MemoryFileSystem
 
@@ -301,8 +272,6 @@ def test_lists_behind_a_url(imagenet, wordnet, tmp_path):
     make(imagenet, wordnet, "memory://subtypes/out")
     for name, data in tree(tmp_path / "out").items():
         assert MemoryFileSystem().cat(f"/subtypes/out/{name}") == data
-    flags = ("--wordnet", wordnet, "--output", "memory://subtypes/out", "--links")
-    assert "--links needs a local output folder" in cli_error("make-subtypes", imagenet, *flags)
 
 
 def test_wrong_input_is_answered_with_one_line(imagenet, wordnet, tmp_path):
