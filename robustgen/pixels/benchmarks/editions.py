@@ -177,69 +177,40 @@ def _imagenet(name: str, size: int, scale: int | None = 224) -> Edition:
     resized, cropped = ResizeShorter(round(size * 256 / 224)), Crop(size)
     whole = Chain(resized, cropped)
     words = f"shorter side to {round(size * 256 / 224)} pixels, then the middle {size} x {size}"
-    return Edition(
-        name,
-        scale,
-        prepared=whole,
-        resized=resized,
-        cropped=cropped,
-        finished=whole,
-        preparation=words,
-        side=size,
-        resizes_as_stored=name == "imagenet",
-    )
+    as_stored = name == "imagenet"
+    steps = whole, resized, cropped, whole
+    return Edition(name, scale, *steps, preparation=words, side=size, resizes_as_stored=as_stored)
 
 
 def _imagenet_inception(name: str, size: int) -> Edition:
     whole = Chain(CropMost(), Squeeze(size))
     words = f"the middle 87.5 % of both sides, then squeezed to {size} x {size} pixels"
-    return Edition(
-        name,
-        299,
-        prepared=whole,
-        cropped=whole,
-        finished=whole,
-        preparation=words,
-        side=size,
-        leaves_gap=size == 299,
-    )
+    has_gap = size == 299
+    return Edition(name, 299, whole, _KEEP, whole, whole, preparation=words, side=size, leaves_gap=has_gap)
 
 
 def _imagenet_64(name: str, size: int) -> Edition:
     # Frames computed from the raw image kept their aspect ratio in the scripts, unlike all others at 64.
     finished = Chain(ResizeShorter(size), Crop(size))
     squeezed, words = Squeeze(size), f"squeezed to {size} x {size} pixels"
-    return Edition(
-        name, 64, prepared=squeezed, resized=squeezed, finished=finished, preparation=words, side=size
-    )
+    return Edition(name, 64, squeezed, squeezed, _KEEP, finished, preparation=words, side=size)
 
 
 def _tiny_imagenet(name: str, size: int) -> Edition:
     # The scripts squeezed for the corruptions and cropped for the perturbations; both are kept.
     resized, cropped = ResizeShorter(size), Crop(size)
-    finished = Chain(resized, cropped)
     words = f"squeezed to {size} x {size} pixels; for perturbations shorter side to {size}, then the middle"
-    return Edition(
-        name,
-        64,
-        prepared=Squeeze(size),
-        resized=resized,
-        cropped=cropped,
-        finished=finished,
-        preparation=words,
-        side=size,
-    )
+    steps = Squeeze(size), resized, cropped, Chain(resized, cropped)
+    return Edition(name, 64, *steps, preparation=words, side=size)
 
 
 def _clips(name: str, size: int) -> Edition:
     return replace(_imagenet(name, size, None), data_set=name.partition("@")[0], quality=_OF_FRAMES)
 
 
-def _cifar(name: str) -> Edition:
-    whole, words = CheckSide("CIFAR", 32), "as they are, 32 x 32 pixels"
-    return Edition(
-        name, 32, prepared=whole, cropped=whole, finished=whole, format="npy", preparation=words, side=32
-    )
+def _as_they_are(name: str, title: str, side: int) -> Edition:
+    whole, words = CheckSide(title, side), f"as they are, {side} x {side} pixels"
+    return Edition(name, 32, whole, _KEEP, whole, whole, format="npy", preparation=words, side=side)
 
 
 def _medmnist(name: str, size: int = 0) -> Edition:
@@ -247,11 +218,8 @@ def _medmnist(name: str, size: int = 0) -> Edition:
     grey = base not in ("pathmnist", "bloodmnist", "dermamnist", "retinamnist")
     whole = CheckSide("MedMNIST+", 224, f"edition {base}@224 resizes them, and so does any {base}@SIZE")
     words = f"squeezed to {size} x {size} pixels" if size else "as they are, 224 x 224 pixels"
-    step = Squeeze(size) if size else whole
-    side = size or 224
-    return Edition(
-        name, 224, prepared=step, format="npz", preparation=words, side=side, data_set=base, grey=grey
-    )
+    edition = Edition(name, 224, Squeeze(size) if size else whole, format="npz", preparation=words)
+    return replace(edition, side=size or 224, data_set=base, grey=grey)
 
 
 _AT_SIZE: Mapping[str, Callable[[str, int], Edition]] = {
@@ -266,7 +234,7 @@ _AT_SIZE: Mapping[str, Callable[[str, int], Edition]] = {
 _SIZES = {"imagenet": 224, "imagenet-inception": 299, "imagenet-64": 64, "tiny-imagenet": 64}
 _ROWS = (
     *(_AT_SIZE[name](name, size) for name, size in _SIZES.items()),
-    *map(_cifar, ("cifar-10", "cifar-100")),
+    *(_as_they_are(name, "CIFAR", 32) for name in ("cifar-10", "cifar-100")),
     Edition("folder", None),
     # With the constants for 224 pixels at every size.
     Edition("coco-c", 224, implementation="imagecorruptions"),
@@ -277,16 +245,7 @@ _ROWS = (
         quality=100,
         subsampling="4:4:4",
     ),
-    Edition(
-        "mnist",
-        32,
-        prepared=CheckSide("MNIST", 28),
-        format="npy",
-        preparation="as they are, 28 x 28 pixels",
-        side=28,
-        data_set="mnist",
-        grey=True,
-    ),
+    replace(_as_they_are("mnist", "MNIST", 28), data_set="mnist", grey=True),
     *map(_medmnist, MEDMNIST),
     # For clips, whose frames keep their size.
     *(Edition(name, None, data_set=name, quality=_OF_FRAMES) for name in CLIP_SETS),

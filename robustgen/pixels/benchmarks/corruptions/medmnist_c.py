@@ -33,13 +33,14 @@ MEDMNIST_C = Family(
     measure=BALANCED_ERRORS,
 )
 """The corruptions of the twelve sets; a set has those with constants for it."""
+_LIKE = {"pneumoniamnist": "chestmnist", "organcmnist": "organamnist", "organsmnist": "organamnist"}
 
 
 def _drawn(
     category: str, parameters: type, table: dict[str, Any], **more: Any
 ) -> Callable[[Function], Function]:
-    """Register a corruption; the constants of organamnist are those of two more sets."""
-    like = dict.fromkeys(("organcmnist", "organsmnist") if "organamnist" in table else (), "organamnist")
+    """Register a corruption; a set that its table lacks may have the constants of another one."""
+    like = {name: other for name, other in _LIKE.items() if other in table and name not in table}
     return corruption(category, parameters, {**table, **like}, family=MEDMNIST_C, **more)
 
 
@@ -95,7 +96,6 @@ class TapBlur:
     {
         "tissuemnist": (13, 15, 17, 21, 25),
         "chestmnist": (3, 5, 7, 9, 11),
-        "pneumoniamnist": (3, 5, 7, 9, 11),
         "organamnist": (11, 13, 15, 17, 21),
     },
     # There is no kernel between two odd numbers of taps.
@@ -126,7 +126,6 @@ class Factor:
         "tissuemnist": (1.3, 1.4, 1.5, 1.6, 1.7),
         "breastmnist": (1.4, 1.5, 1.6, 1.8, 2.0),
         "chestmnist": (1.1, 1.2, 1.3, 1.4, 1.5),
-        "pneumoniamnist": (1.1, 1.2, 1.3, 1.4, 1.5),
         "organamnist": (1.2, 1.3, 1.4, 1.5, 1.6),
     },
 )
@@ -146,7 +145,6 @@ def brightness_up(image: Rgb, parameters: Factor, rng: Rng) -> Rgb:
         "tissuemnist": (0.8, 0.7, 0.6, 0.5, 0.4),
         "breastmnist": (0.55, 0.5, 0.45, 0.4, 0.3),
         "chestmnist": (0.9, 0.8, 0.7, 0.6, 0.5),
-        "pneumoniamnist": (0.9, 0.8, 0.7, 0.6, 0.5),
         "organamnist": (0.8, 0.75, 0.7, 0.65, 0.6),
     },
 )
@@ -164,7 +162,6 @@ def brightness_down(image: Rgb, parameters: Factor, rng: Rng) -> Rgb:
         "dermamnist": (1.1, 1.2, 1.3, 1.4, 1.6),
         "tissuemnist": (1.1, 1.2, 1.3, 1.4, 1.6),
         "chestmnist": (1.1, 1.2, 1.3, 1.4, 1.6),
-        "pneumoniamnist": (1.1, 1.2, 1.3, 1.4, 1.6),
         "organamnist": (1.3, 1.4, 1.6, 1.7, 1.8),
     },
     shares=mean_grey,
@@ -186,7 +183,6 @@ def contrast_up(image: Rgb, parameters: Factor, rng: Rng, grey: int) -> Rgb:
         "octmnist": (0.6, 0.4, 0.3, 0.2, 0.15),
         "breastmnist": (0.9, 0.8, 0.7, 0.6, 0.4),
         "chestmnist": (0.9, 0.8, 0.7, 0.6, 0.4),
-        "pneumoniamnist": (0.9, 0.8, 0.7, 0.6, 0.4),
         "organamnist": (0.8, 0.7, 0.6, 0.55, 0.5),
     },
     shares=mean_grey,
@@ -208,7 +204,6 @@ class Gamma:
     Gamma,
     {
         "chestmnist": (1.1, 1.2, 1.3, 1.4, 1.6),
-        "pneumoniamnist": (1.1, 1.2, 1.3, 1.4, 1.6),
         "organamnist": (1.3, 1.4, 1.6, 1.8, 2.0),
     },
 )
@@ -222,7 +217,6 @@ def gamma_corr_up(image: Rgb, parameters: Gamma, rng: Rng) -> Rgb:
     Gamma,
     {
         "chestmnist": (0.9, 0.8, 0.7, 0.6, 0.4),
-        "pneumoniamnist": (0.9, 0.8, 0.7, 0.6, 0.4),
         "organamnist": (0.9, 0.8, 0.7, 0.6, 0.4),
     },
 )
@@ -272,27 +266,18 @@ _fixed(
 )(digital.pixelate)
 
 
-def _by_turbo(*qualities: int) -> tuple[tuple[int, str], ...]:
-    """Return rows for libjpeg-turbo, which Pillow had when the sets were published."""
-    return tuple((quality, "turbo") for quality in qualities)
-
-
-_fixed(
-    "digital",
-    JpegCompression,
-    {
-        "pathmnist": _by_turbo(50, 30, 15, 10, 7),
-        "bloodmnist": _by_turbo(50, 30, 15, 10, 7),
-        "dermamnist": _by_turbo(30, 20, 15, 10, 7),
-        "retinamnist": _by_turbo(30, 25, 20, 10, 5),
-        "tissuemnist": _by_turbo(25, 20, 15, 10, 7),
-        "octmnist": _by_turbo(30, 15, 10, 7, 5),
-        "breastmnist": _by_turbo(50, 30, 15, 10, 7),
-        "chestmnist": _by_turbo(50, 30, 15, 10, 7),
-        "pneumoniamnist": _by_turbo(50, 30, 15, 10, 7),
-        "organamnist": _by_turbo(50, 30, 15, 10, 7),
-    },
-)(digital.jpeg_compression)
+# Pillow had libjpeg-turbo when the sets were published.
+_QUALITIES = {
+    **dict.fromkeys(
+        ("pathmnist", "bloodmnist", "breastmnist", "chestmnist", "organamnist"), (50, 30, 15, 10, 7)
+    ),
+    "dermamnist": (30, 20, 15, 10, 7),
+    "retinamnist": (30, 25, 20, 10, 5),
+    "tissuemnist": (25, 20, 15, 10, 7),
+    "octmnist": (30, 15, 10, 7, 5),
+}
+_by_turbo = {name: [(quality, "turbo") for quality in row] for name, row in _QUALITIES.items()}
+_fixed("digital", JpegCompression, _by_turbo)(digital.jpeg_compression)
 
 
 # --- artefacts of microscopy and of skin photographs -----------------------------------------------

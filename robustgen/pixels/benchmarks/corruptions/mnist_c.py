@@ -47,15 +47,10 @@ class Fixed:
 
 
 def digit(
-    category: str,
-    parameters: type = Fixed,
-    constants: tuple[Any, ...] = (),
-    *,
-    random: bool = True,
-    common: bool = True,
-    displaces: bool = False,
+    category: str, parameters: type = Fixed, constants: tuple[Any, ...] = (), **traits: Any
 ) -> Callable[[Function], Function]:
     """Register the decorated function, for images uint8 (28, 28), with its `constants`."""
+    own = {"smallest_side": SIDE, "grey": True, **traits}
 
     def register(function: Function) -> Function:
         @wraps(function)
@@ -65,17 +60,7 @@ def digit(
                 raise ArgumentError(f"mnist-c needs images of {SIDE} x {SIDE} pixels, not {size}")
             return function(image, own, rng)
 
-        return corruption(
-            category,
-            parameters,
-            {"mnist": (constants,)},
-            family=MNIST_C,
-            random=random,
-            common=common,
-            displaces=displaces,
-            smallest_side=SIDE,
-            grey=True,
-        )(corrupt)
+        return corruption(category, parameters, {"mnist": (constants,)}, family=MNIST_C, **own)(corrupt)
 
     return register
 
