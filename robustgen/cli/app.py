@@ -346,17 +346,8 @@ def _print_all(ctx: click.Context, parameter: click.Parameter, value: bool) -> N
         ctx.exit()
 
 
-# Options that make-c and make-p call by different names, and earlier names.
+# Options that make-c and make-p call by different names.
 _MEANT = {
-    **{(name, "--json"): "--format json" for name in ("verify", "list")},
-    **{(name, "--sample"): "--images" for name in ("compare", "calibrate")},
-    **{
-        (name, "--clean"): "--clean-results"
-        for name in ("score-detection", "score-segmentation", "score-answers")
-    },
-    ("compare", "--clean"): "--clean-images",
-    ("score-segmentation", "--classes"): "--class-count",
-    ("make-icons", "--classes"): "--code-points",
     ("make-p", "--severities"): "--difficulty",
     ("make-p", "--severity"): "--difficulty",
     ("make-p", "--corruptions"): "--perturbations",

@@ -186,16 +186,9 @@ def _describe_mirror(plan: "Plan") -> "Iterator[str]":
     yield f"mirror: {count} of {format_size(size)} into each of {folders} folders as {how}: {examples}"
 
 
-def _name_layouts(plan: "Plan") -> list[str]:
-    """Return the published layouts of a set that mirrors its source."""
-    from robustgen.sets.dataset.layouts import name_layouts
-
-    images = () if plan.mirror is None else plan.mirror.images | plan.mirror.others | plan.mirror.maps
-    return name_layouts(images)
-
-
 def _show_plan(plan: "Plan") -> None:
     from robustgen.sets.dataset.estimate import estimate
+    from robustgen.sets.dataset.layouts import name_layouts
     from robustgen.sets.dataset.unit_jobs import describe_losses
 
     show_step("creating a few outputs, to estimate time and size")
@@ -209,7 +202,8 @@ def _show_plan(plan: "Plan") -> None:
         echo(f"         and {len(plan.refused) - _MOST_NAMED} more")
     for remark in (*plan.remarks, *plan.source.remarks(), *describe_losses(cost.losses, cost.images)):
         echo(f"         {remark}")
-    for name in _name_layouts(plan):
+    mirrored = () if plan.mirror is None else plan.mirror.images | plan.mirror.others | plan.mirror.maps
+    for name in name_layouts(mirrored):
         echo(f"layout   {name}")
     for line in plan.columns:
         echo(f"columns  {line}")

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from robustgen.api import corrupt, corrupt_clip
-from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError, UnknownNameError
+from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
 from robustgen.pixels.benchmarks.binding import bind
 from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
 from robustgen.pixels.imaging.decode import as_rgb
@@ -95,12 +95,8 @@ class Corrupt(_Transform):  # type: ignore[misc]
         p: float = 1.0,
         scale: int | None = None,
         move: bool = False,
-        **unknown: Any,
     ) -> None:
         super().__init__()
-        for name in unknown:
-            known = ("corruptions", "severities", "p", "scale", "move")
-            raise ArgumentTypeError(f"Corrupt: {UnknownNameError('argument', name, known)}")
         named = (corruptions,) if isinstance(corruptions, str) else tuple(corruptions)
         self.corruptions: tuple[str, ...] = expand_groups(named, scale)
         self.severities: tuple[float, ...] = (

@@ -81,7 +81,6 @@ class StoredArray:
 
 ZLIB: Final = zlib.ZLIB_RUNTIME_VERSION
 """Release of the compression library."""
-_MOST_LABEL_BYTES: Final = 1 << 26
 
 
 def find_array(archive: zipfile.ZipFile, name: str) -> tuple[zipfile.ZipInfo, tuple[int, ...], np.dtype[Any]]:
@@ -108,15 +107,6 @@ def find_array(archive: zipfile.ZipFile, name: str) -> tuple[zipfile.ZipInfo, tu
     if size > max(HARMLESS_BYTES, MOST_GROWTH * member.compress_size):
         raise ValueError(f"{member.filename}: unpacks to {size} bytes, too large for images")
     return member, shape, dtype
-
-
-def read_labels(archive: zipfile.ZipFile, name: str) -> NDArray[np.int64]:
-    """Read the labels array `name`, (images, labels); raise a ValueError if it is invalid or too large."""
-    member, shape, dtype = find_array(archive, name)
-    if dtype.kind not in "biu" or len(shape) > 2 or member.file_size > _MOST_LABEL_BYTES:
-        raise ValueError(f"{name}.npy: {dtype} {shape} is not an array of labels")
-    labels = np.load(io.BytesIO(archive.read(member)), allow_pickle=False)
-    return np.asarray(labels, np.int64).reshape(len(labels), -1)
 
 
 # --- pickles of arrays, the format of CIFAR, read without calling anything and with bounded memory ---

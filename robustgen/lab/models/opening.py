@@ -55,8 +55,6 @@ def open_model(name: str, runtime: Runtime) -> Model:
         return open_factory(name, runtime)
     if way := _find_way(path):
         raise ConfigError(f"--model {name}: {way}")
-    if factory := _guess_factory(name):
-        raise ConfigError(f"--model {name}: not a model; did you mean {factory}? Forms: {FORMS}")
     return OnnxModel(path, runtime)
 
 
@@ -75,9 +73,8 @@ def _find_way(path: Path) -> str | None:
     if (path / "config.json").is_file():
         call = f"AutoModelForImageClassification.from_pretrained({str(path)!r})"
         return f"a folder of Hugging Face: write {_FACTORY} {call}"
-    if path.is_dir():
-        return f"a folder, not a model; use one of {FORMS}"
-    return None
+    is_onnx = path.suffix == ".onnx" or (path.is_file() and path.suffix != ".py")
+    return None if is_onnx and not path.is_dir() else f"not a model; use one of {FORMS}"
 
 
 @contextmanager
@@ -106,17 +103,3 @@ def borrow_model(model: Any, runtime: Runtime, name: str | None = None) -> Itera
         yield function
     else:
         raise ArgumentTypeError(f"model must be a torch.nn.Module, a function or {FORMS}, not {model!r}")
-
-
-def _guess_factory(name: str) -> str | None:
-    """Return the ``module:function`` that is probably meant by a module, its file, or a dotted name."""
-    place, _, function = name.partition(":")
-    if place.endswith(".py"):
-        path = Path(place)
-        module = ".".join(path.with_suffix("").parts) if re.fullmatch(r"\w+(/\w+)*\.py", place) else path.stem
-        return f"{module}:{function or 'build'}"
-    known = Path(name).is_file() or name.endswith(".onnx")
-    if known or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", name):
-        return None
-    module, dot, function = name.rpartition(".")
-    return f"{module}:{function}" if dot else f"{name}:build"

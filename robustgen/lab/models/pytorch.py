@@ -481,13 +481,7 @@ def open_timm(name: str, runtime: Runtime) -> TorchModel:
             hint = f"timm:{known}@FILE loads your own weights"
             raise ConfigError(f"--model timm:{known}: {first_line(error)} ({hint})") from error
     own = timm.data.resolve_model_data_config(module)
-    interpolation = own.get("interpolation")
-    preprocessing = Preprocessing(
-        mean=tuple(own["mean"]),
-        std=tuple(own["std"]),
-        input_size=tuple(own["input_size"][1:]),
-        interpolation="bicubic" if interpolation == "bicubic" else "bilinear",
-    )
+    preprocessing = _gather(own["mean"], own["std"], own["input_size"][1:], own.get("interpolation"))
     return TorchModel(f"timm:{name}", module.eval(), runtime, preprocessing)
 
 
@@ -495,6 +489,11 @@ def _find_timm_classifier(module: Any) -> Any:
     """Return the name of the last layer of a network of timm; the first one of several."""
     found = module.pretrained_cfg.get("classifier")
     return found[0] if isinstance(found, (tuple, list)) else found
+
+
+def _gather(mean: Any, std: Any, size: Any, interpolation: Any) -> Preprocessing:
+    method: Any = "bicubic" if interpolation == "bicubic" else "bilinear"
+    return Preprocessing(tuple(mean), tuple(std), input_size=tuple(size), interpolation=method)
 
 
 def open_torchvision(name: str, runtime: Runtime) -> TorchModel:
@@ -512,13 +511,7 @@ def open_torchvision(name: str, runtime: Runtime) -> TorchModel:
         checkpoint, f"torchvision:{known}", build, lambda usual: [*usual.state_dict()][-1].rpartition(".")[0]
     )
     own = torchvision.models.get_model_weights(known).DEFAULT.transforms()
-    side = own.crop_size[0]
-    preprocessing = Preprocessing(
-        mean=tuple(own.mean),
-        std=tuple(own.std),
-        input_size=(side, side),
-        interpolation="bicubic" if own.interpolation.value == "bicubic" else "bilinear",
-    )
+    preprocessing = _gather(own.mean, own.std, 2 * own.crop_size[:1], own.interpolation.value)
     return TorchModel(f"torchvision:{name}", module.eval(), runtime, preprocessing)
 
 

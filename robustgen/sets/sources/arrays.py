@@ -9,7 +9,7 @@ import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -212,34 +212,6 @@ class NumberedSource(Source):
             raise ImageError(f"no such image in {self.location}", key) from None
 
 
-class UnpackedSource(NumberedSource):
-    """Images in an array that is unpacked once into a temporary file; worker processes use it too.
-
-    Parameters are those of `NumberedSource`.
-    """
-
-    def __init__(self, path: Location | Place, options: SourceOptions = DEFAULTS) -> None:
-        super().__init__(path, options)
-        self._copies = Copies()
-
-    @abstractmethod
-    def _unpack(self, target: BinaryIO) -> None:
-        """Write the images as an `.npy` file."""
-
-    @cached_property
-    def images(self) -> Rgb:
-        """Return all images: uint8 ndarray of shape (N, H, W, 3) or (N, H, W)."""
-        name = f"{self._split}.npy"
-        with name_source_in_errors(self.location):
-            store = self._copies.find(name, self._unpack, self.location)
-        images: Rgb = np.load(f"{store.location}/{name}", mmap_mode="r")
-        return images
-
-    def make_ready(self) -> None:
-        """Unpack the images, to spare each worker the work."""
-        _ = self.images
-
-
 def number_rows(count: int) -> tuple[str, ...]:
     """Return the keys of so many images without names: "00000", "00001", ..."""
     digits = max(_FEWEST_DIGITS, len(str(count - 1)))
@@ -347,11 +319,11 @@ class NpzFile(ArrayFile):
         with self._open() as archive:
             return array_files.find_array(archive, name)[1:]
 
-    def read(self, name: str) -> NDArray[Any]:
-        """Read an array of labels."""
+    def read(self, name: str, *, several: bool = False) -> NDArray[Any]:
+        """Read an array of labels, of which an image may have `several`."""
         with self._open() as archive:
             member, shape, dtype = array_files.find_array(archive, name)
-            _check_labels(name, shape, dtype)
+            _check_labels(name, shape[:1] if several else shape, dtype)
             labels: NDArray[Any] = np.load(io.BytesIO(archive.read(member)), allow_pickle=False)
             return labels
 
@@ -359,11 +331,6 @@ class NpzFile(ArrayFile):
         """Decompress an array."""
         with self._open() as archive, archive.open(array_files.find_array(archive, name)[0]) as images:
             shutil.copyfileobj(images, target)
-
-    def read_rows(self, name: str) -> NDArray[np.int64]:
-        """Read an array of labels, (images, labels)."""
-        with self._open() as archive:
-            return array_files.read_labels(archive, name)
 
     @contextmanager
     def _open(self) -> Iterator[zipfile.ZipFile]:
@@ -460,7 +427,7 @@ _MOST_CLASSES: Final = 100_000
 _SVHN: Final = re.compile(r"(train|test|extra)_32x32\.mat", re.IGNORECASE)
 
 
-class ArraySource(UnpackedSource):
+class ArraySource(NumberedSource):
     """Images in an array of numbers (N, H, W) or (N, H, W, 3), and their labels in another array.
 
     `levels` scales other values than uint8.
@@ -483,10 +450,11 @@ class ArraySource(UnpackedSource):
         `path` does not exist. From all other methods: it contains no such arrays.
     """
 
-    splits = ("test", "train", "val", "extra")
+    splits: tuple[str, ...] = ("test", "train", "val", "extra")
 
     def __init__(self, path: Location | Place, options: SourceOptions = DEFAULTS) -> None:
         super().__init__(path, options)
+        self._copies = Copies()
         self._asked = options.split
         self.levels: Levels | None = options.levels
         self._labels_file = None if options.labels is None else find_place(options.labels)
@@ -541,7 +509,7 @@ class ArraySource(UnpackedSource):
         if self._labels_file:
             values = self._read_labels(self._labels_file, keys or number_rows(shape[0]))
         elif labelled:
-            values = file.read(labelled).reshape(-1)
+            values = self._read_values(labelled)
         else:
             raise ValueError(f"has no labels of {name}; pass an .npy file or a text of labels with --labels")
         labels, names, are_numbers = _number(_fit(values, shape[0]))
@@ -557,13 +525,20 @@ class ArraySource(UnpackedSource):
 
     @cached_property
     def images(self) -> Rgb:
-        """Return all images: uint8 ndarray of shape (N, H, W, 3) or (N, H, W)."""
+        """Return all images, (N, H, W, 3) or (N, H, W); those in no local `.npy` file are unpacked once."""
         with name_source_in_errors(self.location):
-            file, images = self._file, None
-            if isinstance(file, NpyFiles) and file.store.is_local:
-                images = np.load(f"{file.store.location}/{self._names[0]}.npy", mmap_mode="r")
-        images = super().images if images is None else images
+            file, own = self._file, self._names[0]
+            store, name = file.store, f"{own}.npy"
+            if not (isinstance(file, NpyFiles) and store.is_local):
+                # Worker processes use the copy too.
+                name, write = f"{self._split}.npy", partial(file.write_images, own)
+                store = self._copies.find(name, write, self.location)
+            images: Rgb = np.load(f"{store.location}/{name}", mmap_mode="r")
         return images[..., 0] if images.shape[3:] == (1,) else images
+
+    def make_ready(self) -> None:
+        """Unpack the images, to spare each worker the work."""
+        _ = self.images
 
     def read(self, key: str) -> tuple[Rgb | Image.Image, str]:
         """Return one image, scaled by `levels` unless it is uint8, and the identity of its bytes."""
@@ -572,6 +547,10 @@ class ArraySource(UnpackedSource):
             return super().read(key)
         with name_image_in_errors(key):
             return scale_levels(row, self.levels), hashlib.sha256(row.tobytes()).hexdigest()[:16]
+
+    def _read_values(self, name: str) -> NDArray[Any]:
+        """Read the labels of the images from the array `name`."""
+        return self._file.read(name).reshape(-1)
 
     def _propose_levels(self) -> tuple[float, float]:
         """Return values for black and white that fit all images: usual ones, or the ends."""
@@ -584,9 +563,6 @@ class ArraySource(UnpackedSource):
             usual = {1.0: high < 1.5 and images.dtype.kind == "f", 255.0: 128 <= high < 256}
             low, high = next(((0.0, top) for top, fits in usual.items() if fits), (low, high))
         return (low, high) if low < high else (low, low + 1)
-
-    def _unpack(self, target: BinaryIO) -> None:
-        self._file.write_images(self._names[0], target)
 
     def _read_keys(self, count: int) -> tuple[str, ...]:
         """Return the names of `count` images in a set of arrays; () if there are none."""

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from robustgen.files.storage import Store
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Location
 from robustgen.sets.sources import SourceKind
-from robustgen.sets.sources.arrays import ArrayRows, NpzFile, NumberedSource, UnpackedSource
+from robustgen.sets.sources.arrays import ArrayRows, ArraySource, NpzFile, NumberedSource
 from robustgen.sets.sources.base import DEFAULTS, SourceOptions, name_source_in_errors
 from robustgen.sets.sources.places import Place, find_place, read_named_files
 
@@ -216,44 +216,26 @@ def _read_idx(store: Store, name: str, magic: int) -> Rgb:
 # --- MedMNIST ------------------------------------------------------------------------------------
 
 
-_MOST_CLASSES: Final = 1000
+class MedMnist(ArraySource):
+    """A split of a MedMNIST file such as ``pathmnist_224.npz``; images may have several labels.
 
-
-class MedMnist(UnpackedSource):
-    """A split of a MedMNIST file such as ``pathmnist_224.npz``; keys are "00000", "00001", ...
-
-    The images are decompressed once into a temporary file.
-
-    Parameters
-    ----------
-    path : path or URL
-    options : SourceOptions
-        The split is "test", the default, "train" or "val".
-
-    Raises
-    ------
-    SourceError
-        `path` does not exist. From all other methods: it contains no such arrays.
+    Those with the same labels form one class: "00100000000000". Parameters are those of `ArraySource`.
     """
 
     splits = ("test", "train", "val")
 
-    def _read(self) -> ArrayRows:
-        file, name = NpzFile(self._place.store, self._place.name), f"{self._split}_images"
-        shape, dtype = file.describe(name)
-        if dtype != np.uint8 or len(shape) not in (3, 4) or shape[3:] not in ((), (3,)) or 0 in shape:
-            raise ValueError(f"{name}.npy: {dtype} {shape} is not uint8 (N, H, W) or (N, H, W, 3)")
-        labels = file.read_rows(f"{self._split}_labels")
-        # The images need no memory until the first is loaded.
-        return ArrayRows(np.broadcast_to(np.uint8(0), shape), *_read_classes(labels, shape[0]))
-
-    def _unpack(self, target: BinaryIO) -> None:
-        NpzFile(self._place.store, self._place.name).write_images(f"{self._split}_images", target)
+    def _read_values(self, name: str) -> NDArray[Any]:
+        rows = NpzFile(self._place.store, self._place.name).read(name, several=True)
+        if rows.size == len(rows):
+            return rows.reshape(-1)
+        if rows.ndim != 2 or not np.isin(rows, (0, 1)).all():
+            raise ValueError(f"{name}: {rows.dtype} {rows.shape} is neither classes nor labels of 0 and 1")
+        return np.array(["".join(map(str, row)) for row in rows.astype(int).tolist()])
 
     @property
     def class_labels(self) -> NDArray[np.int64]:
         """Return the labels of each class: its number, or a 0 or 1 for each label of a multi-label set."""
-        if self.classes == tuple(map(str, range(len(self.classes)))):
+        if self.class_count is None:
             return super().class_labels
         return np.array([[*map(int, name)] for name in self.classes])
 
@@ -267,19 +249,3 @@ def is_medmnist(place: Place) -> bool:
 
 
 MEDMNIST: Final = SourceKind(is_medmnist, MedMnist)
-
-
-def _read_classes(values: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], tuple[str, ...], bool]:
-    """Return the class of each of `count` images, the class names, and whether these are bare numbers.
-
-    Multi-label images with the same labels form one class: "00100000000000".
-    """
-    if len(values) != count:
-        raise ValueError(f"{len(values)} labels do not fit {count} images")
-    if values.min() < 0 or values.max() > (1 if values.shape[1] > 1 else _MOST_CLASSES - 1):
-        raise ValueError(f"labels from {values.min()} to {values.max()}")
-    if values.shape[1] == 1:
-        return values[:, 0], tuple(map(str, range(int(values.max()) + 1))), True
-    texts = ["".join(map(str, row)) for row in values.tolist()]
-    names, numbers = np.unique(texts, return_inverse=True)
-    return numbers, tuple(names.tolist()), False

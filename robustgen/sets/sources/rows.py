@@ -337,16 +337,13 @@ def _list_candidates(table: Table, asked: Asked, is_label: Callable[[str], bool]
     }
     numbers = [n for n in open_ if all(_NUMBER.fullmatch(cell) or not cell for cell in cells[n])]
     named = [n for n in open_ if _FILE_COLUMN.fullmatch(plain(titles[n]))]
-    if any(n not in numbers and (n in named or _are_paths(cells[n])) for n in open_):
+    paths = [n for n in open_ if 2 * sum(map(_is_path, cells[n])) > sum(map(bool, cells[n]))]
+    if {*named, *paths} - {*numbers}:
         return [n for n in open_ if n not in numbers]
     # Under any other title, numbers are ages, scores and the like.
     usual = {*numbers} & {*named} or {n for n in numbers if not titles[n] or is_title(titles[n])}
     has_titles = bool(table.header) or any(is_label(title) or is_title(title) for title in titles)
     return [n for n in open_ if n not in numbers or n in usual or not has_titles]
-
-
-def _are_paths(cells: Sequence[str]) -> bool:
-    return 2 * sum(map(_is_path, cells)) > sum(map(bool, cells))
 
 
 def _is_path(cell: str) -> bool:

@@ -257,10 +257,10 @@ def test_workers_read_the_copy_of_their_parent(tmp_path, blood, monkeypatch):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"test_images": np.zeros((3, 4), np.uint8)}, r"test_images.npy: uint8 \(3, 4\) is not uint8"),
-        ({"test_images": np.zeros((3, 4, 4), np.float32)}, "test_images.npy: float32"),
+        ({"test_images": np.zeros((3, 4), np.uint8)}, r"test_images: \(3, 4\) is not"),
+        ({"test_images": np.zeros((3, 4, 4), np.float32)}, "test_images: float32"),
         ({"test_labels": np.zeros((2, 1), np.uint8)}, "2 labels do not fit 3 images"),
-        ({"test_labels": np.full((3, 2), 7, np.uint8)}, "labels from 7 to 7"),
+        ({"test_labels": np.full((3, 2), 7, np.uint8)}, r"test_labels: uint8 \(3, 2\) is neither"),
         ({"test_images": np.array([None])}, "test_images.npy: "),
     ],
 )
@@ -350,7 +350,7 @@ def test_damaged_archives_of_a_set(tmp_path, blood):
     make_medmnist(blood[0], tmp_path / "out", "--corruptions", "medmnist-c:pixelate", "--severities", "1")
     with zipfile.ZipFile(tmp_path / "out" / "pixelate.npz", "w") as archive:
         archive.writestr("something.npy", b"")
-    with pytest.raises(SourceError, match=r"pixelate\.npz: contains no test_images \(arrays: something\)"):
+    with pytest.raises(SourceError, match=r"pixelate\.npz: contains no .* \(arrays: something\)"):
         open_set(tmp_path / "out")
     (tmp_path / "out" / "clean.npz").write_bytes(b"")
     with pytest.raises(SourceError, match=r"clean\.npz: "):
