@@ -360,18 +360,10 @@ def test_a_notebook_shows_the_chart(two):
 
 def test_scores_have_the_formats_of_the_command(two, tmp_path):
     folders = (tmp_path / "good", tmp_path / "<bad>")
-    few = ("--columns", "means,blur")
     for ours, flags in (
         (two.to_latex(), ("latex",)),
-        (two.to_latex(["means", "blur"]), ("latex", *few)),
         (two.to_markdown(), ("markdown",)),
         (two.to_markdown(verbose=True), ("markdown", "--verbose")),
         (two.to_csv(), ("csv",)),
     ):
         assert ours.strip() == cli("score", *folders, "--partial", "--format", *flags).stdout.strip()
-    one = robustgen.score(tmp_path / "good", partial=True)
-    assert one.to_model_index().startswith("model-index:\n- name: good\n")
-    with pytest.raises(ConfigError, match="a card is about one model"):
-        two.to_model_index()
-    with pytest.raises(UnknownNameError, match=r"unknown group of columns 'blurs' \(did you mean 'blur'"):
-        two.to_latex(["blurs"])

@@ -42,8 +42,6 @@ def score(options: Scoring) -> None:
     from robustgen.lab.scores import scoring, text_forms
     from robustgen.lab.scores.gates import collect_evidence
 
-    if options.columns and options.format not in ("table", "markdown", "latex"):
-        raise ConfigError(f"--columns: the content of {options.format} is fixed")
     if options.chart and all(path.suffix.lower() in PAGE_SUFFIXES for path in options.output):
         raise ConfigError(f"--chart {options.chart} needs --output FILE.pdf, .png or .svg")
     for path in options.output:
@@ -71,12 +69,7 @@ def score(options: Scoring) -> None:
     else:
         width = 0 if options.verbose else table_width()
         text = text_forms.format_report(
-            report,
-            options.format,
-            width,
-            verbose=options.verbose,
-            columns=options.columns,
-            evidence=evidence,
+            report, options.format, width, verbose=options.verbose, evidence=evidence
         )
     text += _list_failures(evidence, options.format)
     echo_report(text, [*report.inputs, *report.notes])

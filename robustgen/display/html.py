@@ -78,7 +78,7 @@ def check_page_path(page: Path, *sets: str | Path) -> None:
     if page.is_dir():
         raise OutputError(f"{page}: is a folder")
     if page.suffix.lower() not in PAGE_SUFFIXES:
-        raise OutputError(f"--output {page}: must end in .html")
+        raise OutputError(f"{page}: must end in .html")
     if any(page.resolve().is_relative_to(Path(root).resolve()) for root in sets):
         raise OutputError(f"{page}: is inside the set, where robustgen verify would report it as extra")
 

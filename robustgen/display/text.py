@@ -156,8 +156,6 @@ class Table:
         Headings above those of the columns, one for each; equal neighbours share one. Empty for none.
     names : int
         Number of the first columns, to the left, which name the rows; numbers are to the right.
-    note : str
-        Text below the table.
     """
 
     title: str
@@ -165,7 +163,6 @@ class Table:
     rows: Sequence[Sequence[object]]
     groups: Sequence[str] = ()
     names: int = 1
-    note: str = ""
 
     @property
     def full_title(self) -> str:
@@ -221,25 +218,6 @@ class Table:
         room = max(least, width - _span([0, *table.widths[1:]]))
         return replace(table, rows=[[_cut(str(name), room), *cells] for name, *cells in self.rows])
 
-    def shorten_names(self, widths: Sequence[int]) -> "Table":
-        """Return the table with names so short that it fits a page of LaTeX in one piece, and a note on them.
-
-        A table that shorter names do not make fit is returned as it is. `widths` are those of the columns, in
-        points.
-        """
-        room = (_PAGE - _span([0, *widths[1:]], _GAP)) // _CHARACTER
-        names = [str(row[0]) for row in self.rows]
-        numbers = [f"({number})" for number in range(1, len(names) + 1)]
-        if self.names != 1 or not names or max(map(len, names)) <= room or max(map(len, numbers)) > room:
-            return self
-        ends, starts = [_cut(name, room) for name in names], [_cut(name[::-1], room)[::-1] for name in names]
-        cuts = [each for each in (ends, starts) if room >= _SHORTEST and len({*each}) == len({*names})]
-        short = (cuts or [numbers])[0]
-        changed = {new: old for new, old in zip(short, names, strict=True) if new != old}
-        note = "; ".join(f"{new}: {old}" for new, old in changed.items())
-        rows = [[new, *cells] for new, (_, *cells) in zip(short, self.rows, strict=True)]
-        return replace(self, rows=rows, note=note)
-
     def divide(self, width: int, widths: Sequence[int], gap: int = 2) -> "list[Table]":
         """Return tables of some of the columns each, after those that name the rows.
 
@@ -260,7 +238,6 @@ class Table:
             rows = [[*row[: self.names], *row[start:end]] for row in self.rows]
             parts.append(Table("" if parts else self.title, heads, rows, groups, self.names))
             start = end
-        parts[-1] = replace(parts[-1], note=self.note)
         return parts
 
 
@@ -279,10 +256,7 @@ def format_tables(tables: Sequence[Table], form: str = "table", width: int = 0) 
         parts = [part for table in tables for part in (table.fit(width) if width else [table])]
         return "\n\n".join("\n".join(_list_lines(part, width)) for part in parts)
     if form == "latex":
-        parts = []
-        for table in tables:
-            kept = table.shorten_names(_measure_latex(table))
-            parts += kept.divide(_PAGE, _measure_latex(kept), _GAP)
+        parts = [part for table in tables for part in table.divide(_PAGE, _measure_latex(table), _GAP)]
         return "\n\n".join(map(_latex, parts))
     style = _HTML_STYLE if form == "html" else ""
     return style + "\n\n".join(map({"markdown": _markdown, "html": _html}[form], tables))
@@ -373,7 +347,6 @@ def _latex(table: Table) -> str:
         count = end - start + 1
         groups.append(rf"\multicolumn{{{count}}}{{c}}{{{_escape(label)}}}" if label else " & " * (count - 1))
         rules += [rf"\cmidrule(lr){{{start}-{end}}}"] * bool(label)
-    span = rf"\multicolumn{{{len(table.heads)}}}{{@{{}}p{{{_PAGE}pt}}@{{}}}}"
     lines = [
         *[f"% {table.full_title}; needs the package booktabs"] * bool(table.title),
         rf"{{\setlength{{\tabcolsep}}{{{_GAP / 2:g}pt}}%",
@@ -384,7 +357,6 @@ def _latex(table: Table) -> str:
         r"\midrule",
         *rows,
         r"\bottomrule",
-        *([f"{span}{{\\footnotesize {_escape(table.note)}}} \\\\"] if table.note else []),
         r"\end{tabular}}",
     ]
     return "\n".join(lines)

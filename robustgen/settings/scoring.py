@@ -27,8 +27,6 @@ from robustgen.settings.yaml_files import read_yaml
 
 SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING
 TextForm = Literal["table", "markdown", "csv", "json", "latex"]
-ScoreLayout = Literal["table", "markdown", "csv", "json", "latex", "model-index"]
-ColumnGroup = Literal["means", "noise", "blur", "weather", "digital", "extra"]
 _COMPARISONS: Final = {">": gt, "<": lt, ">=": ge, "<=": le}
 
 
@@ -199,8 +197,8 @@ class Scoring(CellScoring, ChartForm):
 
     replicates: Annotated[Whole, Field(ge=0), Flag(CONTENT, "N")] = 1000
     """bootstrap samples of images for 95 % intervals; 0 for none"""
-    format: Annotated[ScoreLayout, Flag(OUTPUT, usual=True)] = "table"
-    """form of the tables; model-index is for a Hugging Face model card"""
+    format: Annotated[TextForm, Flag(OUTPUT, usual=True)] = "table"
+    """form of the tables"""
     predictions: Annotated[tuple[ExpandedLocation, ...], Flag(SOURCE, argument=True)]
     """folders of predictions, or folders of such folders"""
     baseline: Annotated[ExpandedLocation | None, Flag(CONTENT, "NAME|FILE|DIR", usual=True)] = None
@@ -224,8 +222,6 @@ class Scoring(CellScoring, ChartForm):
     """the set that was predicted: check keys against it, and show its pictures on the page"""
     verbose: Annotated[StrictBool, Flag(OUTPUT)] = False
     """print all tables of the papers; default for tables in pipes"""
-    columns: Annotated[tuple[ColumnGroup, ...], BeforeValidator(split_list), Flag(OUTPUT, "GROUPS")] = ()
-    """columns of a single table: means, noise, blur, weather, digital, extra"""
     fail_if: Annotated[tuple[Condition, ...], Flag(OUTPUT, "CONDITION", usual=True)] = ()
     """condition that ends the command with status 1: 'mCE > 70', 'mCE worse than DIR by 1'; repeatable"""
     output: Annotated[tuple[NewFile, ...], Flag(OUTPUT, "FILE", usual=True)] = ()

@@ -280,7 +280,6 @@ EFFECTS = {
             "--compare-with": "--compare-with published",
             "--group": ("! {scored} --replicates 0", "--group both=*"),
             "--models": ("--output s.html", "--models {facts}"),
-            "--columns": ("--format markdown", "--columns means"),
             "--fail-if": "--fail-if mCE>1",
             "--output": "--output s.html",
         },

@@ -52,7 +52,6 @@ TAKEN_TWICE = {
         "--severities",
         "--perturbations",
         "--difficulty",
-        "--columns",
         "--chart-models",
     ),
 }

@@ -3,8 +3,6 @@
 import json
 import re
 
-import pytest
-
 from robustgen.display.text import Cell, Table, as_csv, format_as, format_signed, format_tables
 
 HEADS = ("Model", "Clean", "Mean", "a heading of many words")
@@ -81,32 +79,6 @@ def test_values_that_are_equal_in_print_are_bold_together():
     text = format_tables([Table("", ("", "AP"), rows)], "latex")
     assert text.count(r"\textbf{10.0}") == 2 and r"\textbf{5.0}" not in text
     assert "textbf" not in format_tables([Table("", ("", "AP"), rows[:1])], "latex")
-
-
-@pytest.mark.parametrize(
-    ("names", "short"),
-    [
-        ([f"model-with-a-rather-long-name-{i:02d}.augmix_in1k_224" * 2 for i in range(20)], "…"),
-        (["a" + "x" * 100, "b" + "x" * 100], "ax"),
-        (["q" * 60 + f"{i}" + "z" * 60 for i in range(3)], "(1)"),
-    ],
-)
-def test_long_names_are_shortened_in_one_latex_table_with_a_note(names, short):
-    heads = ("Model", "Clean", "mCE", "Mean")
-    rows = [(name, *[Cell(0.5, (0.4, 0.6))] * 3) for name in names]
-    text = format_tables([Table("T", heads, rows)], "latex")
-    assert text.count(r"\begin{tabular}") == 1
-    lines = text.splitlines()
-    body = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
-    firsts = [line.partition(" & ")[0] for line in body]
-    assert len({*firsts}) == len(names) and max(map(len, firsts)) < 45
-    assert firsts[0].startswith(short.replace("…", r"\ldots{}"))
-    (note,) = [line for line in lines if line.startswith(r"\multicolumn{4}")]
-    for name, first in zip(names, firsts, strict=True):
-        assert f"{first}: {name.replace('_', chr(92) + '_')}" in note
-    wide = format_tables([Table("T", (*heads, *"xy"), [(*row, *row[1:3]) for row in rows])], "latex")
-    assert wide.count(r"\begin{tabular}") == 1 and "\n(1) & " in wide
-    assert r"\footnotesize" not in format_tables([Table("T", heads, [("a", *rows[0][1:])])], "latex")
 
 
 def test_csv_has_the_columns_of_all_records():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from PIL import Image
 
@@ -22,7 +22,7 @@ from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.lab.scores.scoring import PictureSet
 from robustgen.lab.scores.text_forms import format_report, list_tables
 from robustgen.settings.loading import load
-from robustgen.settings.scoring import ChartForm, ColumnGroup
+from robustgen.settings.scoring import ChartForm
 
 _WIDTH: Final = 110
 
@@ -199,41 +199,17 @@ class Scores:
             raise MissingDependencyError("to_pandas needs pandas: pip install pandas") from error
         return pandas.DataFrame([self._flatten(row) for row in self.rows])
 
-    def to_latex(self, columns: Sequence[str] = (), *, verbose: bool = False) -> str:
-        """Return the tables of ``score --format latex``, for the package booktabs.
+    def to_latex(self, *, verbose: bool = False) -> str:
+        """Return the tables of ``score --format latex``, for the package booktabs; all if `verbose`."""
+        return format_report(self._report, "latex", verbose=verbose)
 
-        Parameters
-        ----------
-        columns : sequence of str
-            Groups of columns of a single table: ``"means"``, ``"noise"``, ``"blur"``, ``"weather"``,
-            ``"digital"``, ``"extra"``; default the means.
-        verbose : bool
-            Whether to return all tables of the papers.
-
-        Raises
-        ------
-        UnknownNameError
-            There is no such group.
-        """
-        return self._format("latex", columns, verbose)
-
-    def to_markdown(self, columns: Sequence[str] = (), *, verbose: bool = False) -> str:
-        """Return the tables of ``score --format markdown``, as `to_latex`; default means and operations."""
-        return self._format("markdown", columns, verbose)
+    def to_markdown(self, *, verbose: bool = False) -> str:
+        """Return the tables of ``score --format markdown``; all of the papers if `verbose`."""
+        return format_report(self._report, "markdown", verbose=verbose)
 
     def to_csv(self) -> str:
         """Return what ``score --format csv`` prints."""
-        return self._format("csv")
-
-    def to_model_index(self) -> str:
-        """Return what ``score --format model-index`` prints, for the model card of the only model.
-
-        Raises
-        ------
-        ConfigError
-            There are several models.
-        """
-        return self._format("model-index")
+        return format_report(self._report, "csv")
 
     def report(self, path: str | Path) -> Path:
         """Write the page of ``score --output page.html``, and return its path.
@@ -292,11 +268,6 @@ class Scores:
         return tables + "".join(f"<p>{html.escape(note)}</p>" for note in notes)
 
     # --- parts
-
-    def _format(self, layout: str, columns: Sequence[str] = (), verbose: bool = False) -> str:
-        if unknown := {*columns} - {*get_args(ColumnGroup)}:
-            raise UnknownNameError("group of columns", min(unknown), get_args(ColumnGroup))
-        return format_report(self._report, layout, columns=columns, verbose=verbose)
 
     def _find_model(self, name: str | None) -> int:
         if name is None and len(self.models) == 1:

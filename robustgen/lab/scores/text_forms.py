@@ -5,6 +5,7 @@ and JSON contain fractions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from robustgen.display.text import Cell, Table, format_as, format_count, format_name
@@ -12,7 +13,6 @@ from robustgen.errors import ArgumentError, ConfigError
 from robustgen.lab.scores.gates import NO_EVIDENCE, Evidence
 from robustgen.lab.scores.intervals import MEAN, WILSON, Interval, Score, ScoreGroup, error_interval
 from robustgen.lab.scores.scoreboard import Scoreboard
-from robustgen.settings.yaml_files import format_yaml
 
 # Headings as the papers print them.
 _HEADS: Final = {
@@ -37,7 +37,6 @@ def format_report(
     width: int = 0,
     *,
     verbose: bool = False,
-    columns: Sequence[str] = (),
     evidence: Evidence = NO_EVIDENCE,
 ) -> str:
     """Return a report in a layout.
@@ -50,20 +49,13 @@ def format_report(
         Width of the terminal; 0 for any.
     verbose : bool
         Whether to return all tables of the papers where a summary is the default.
-    columns : sequence of str
-        ``"means"``, ``"extra"`` and categories: the columns of the only table; default those that suit the
-        layout.
     evidence : Evidence, optional
         The conditions with their verdicts, for JSON.
     """
-    if layout == "model-index":
-        return format_model_index(report)
-    if layout == "latex" and not verbose:
-        columns = columns or ("means",)
     summary = not verbose and (width > 0 or layout != "table")
     return format_as(
         layout,
-        lambda: [*list_tables(report, summary, columns)],
+        lambda: [*list_tables(report, summary)],
         lambda: [*_list_records(report)],
         lambda: _describe_report(report) | evidence.as_dict(),
         width,
@@ -73,29 +65,22 @@ def format_report(
 # --- tables --------------------------------------------------------------------------------------
 
 
-def list_tables(report: Scoreboard, summary: bool = False, columns: Sequence[str] = ()) -> Iterator[Table]:
-    """Yield the tables of the papers, or a summary: all means, then a row for each operation.
-
-    With `columns`, yield one table with these columns.
-    """
+def list_tables(report: Scoreboard, summary: bool = False) -> Iterator[Table]:
+    """Yield the tables of the papers, or a summary: all means, then a row for each operation."""
     for group in report.groups:
         first = group.scores[0]
-        if columns and not group.name:
-            yield _tabulate_columns(report, group, columns)
-        elif summary or columns:
+        if summary:
             if first.has_mean:
                 yield _tabulate_means(report, group)
-            if not columns:
-                yield _tabulate_operations(report, group)
+            yield _tabulate_operations(report, group)
         elif group.name:
             yield _tabulate_models(report, first.title, group.scores, first, [group.panels])
         else:
             for score in group.scores:
                 names = [report.benchmark.categories, {"In no mean": _list_others(report, score)}]
                 yield _tabulate_models(report, f"{score.title}{group.lacking}", [score], score, names)
-        if not columns:
-            yield from _tabulate_seeds(report, group)
-            yield from _tabulate_differences(report, group)
+        yield from _tabulate_seeds(report, group)
+        yield from _tabulate_differences(report, group)
         yield from _tabulate_published(report, group)
 
 
@@ -137,19 +122,6 @@ def _tabulate_means(report: Scoreboard, group: ScoreGroup) -> Table:
     return _tabulate_models(report, title, group.scores)
 
 
-def _tabulate_columns(report: Scoreboard, group: ScoreGroup, columns: Sequence[str]) -> Table:
-    """Return a table of some columns: all means, or the mean and the values of the first measure."""
-    first, categories = group.scores[0], report.benchmark.categories
-    if not first.has_mean:
-        # Without a common operation there are no means.
-        columns = ("extra",)
-    names: dict[str, Sequence[str]] = {title: own for title, own in categories.items() if title in columns}
-    names |= {"In no mean": _list_others(report, first)} if "extra" in columns else {}
-    if not names:
-        return _tabulate_means(report, group)
-    return _tabulate_models(report, first.title, [first] * ("means" in columns), first, [names])
-
-
 def _tabulate_operations(report: Scoreboard, group: ScoreGroup) -> Table:
     """Return a row for each operation: all measures of one model, or the first of several models."""
     first, scores = group.scores[0], [score for score in group.scores if any(score.values)]
@@ -158,8 +130,12 @@ def _tabulate_operations(report: Scoreboard, group: ScoreGroup) -> Table:
     if not alone:
         columns = [(first, index, model.model) for index, model in enumerate(report.models)]
     names = first.names if group.name else [*report.benchmark.common, *_list_others(report, first)]
+    # The lowest of a column is the easiest operation, not the best model.
     rows = [
-        [format_name(name), *(score.cell(index, name, with_ends=False) for score, index, _ in columns)]
+        [
+            format_name(name),
+            *(replace(score.cell(at, name, with_ends=False), sense=0) for score, at, _ in columns),
+        ]
         for name in names
         if any(name in score.values[index] for score, index, _ in columns)
     ]
@@ -247,47 +223,6 @@ def describe_plan(report: Scoreboard, half_width: float) -> Iterator[str]:
             f"{format_count(model.count, report.benchmark.noun)}; "
             f"+- {half_width:g}{unit} (95 %) needs {format_count(needed, report.benchmark.noun)}"
         )
-
-
-# --- model card ----------------------------------------------------------------------------------
-
-
-def format_model_index(report: Scoreboard) -> str:
-    """Return the `model-index` of a Hugging Face model card, in YAML; errors are in per cent.
-
-    Raises
-    ------
-    ConfigError
-        There are several models, but a card is about one.
-    """
-    if len(report.models) > 1:
-        raise ConfigError("--format model-index: a card is about one model; give one folder")
-    model, held, title = report.models[0], report.settings, report.benchmark.title
-    found = [(report.clean, "Clean error (%)")]
-    for score in report.scores:
-        unit = "%" if score.unit.factor == 100 else "0 to 15"
-        base = f", normalised by {score.base}" if score.base else ""
-        family = next((f"{each.title}: " for each in report.groups if each.name == score.group != ""), "")
-        found.append((score, f"{family}{score.head} ({unit}{base})"))
-    args = {key: held.get(key) for key in ("edition", "digest", "source_digest")}
-    dataset = {
-        "type": title.lower(),
-        "name": f"{title} of {held['dataset']}" if held.get("dataset") else title,
-        "split": "test",
-        "revision": held.get("digest") or held.get("source_digest"),
-        "args": {key: value for key, value in args.items() if value}
-        | {f"{report.benchmark.noun}s": model.count},
-    }
-    result = {
-        "task": {"type": "image-classification", "name": "Image Classification"},
-        "dataset": {key: value for key, value in dataset.items() if value},
-        "metrics": [
-            {"type": score.full_key, "name": name, "value": round(score.unit.factor * mean, 2)}
-            for score, name in found
-            if (mean := score.means[0]) is not None
-        ],
-    }
-    return format_yaml({"model-index": [{"name": model.model, "results": [result]}]})
 
 
 # --- CSV -----------------------------------------------------------------------------------------

