@@ -523,7 +523,7 @@ TOGETHER = {
     " sharding",
     "sets/executors": "guest",
     "sets/sources": "source_urls",
-    "torch": "torch_docs uniform_noise",
+    "torch": "torch_docs",
 }
 
 

@@ -10,14 +10,14 @@ from robustgen.files.wings import list_public, load_lazily
 if TYPE_CHECKING:
     from robustgen.related.streams.torch_datasets import CccDataset, StreamDataset
     from robustgen.torch.clip_dataset import ClipDataset
-    from robustgen.torch.consistency import AugMixDataset, jensen_shannon_loss, stability_loss
+    from robustgen.torch.consistency import AugMixDataset, jensen_shannon_loss
     from robustgen.torch.datasets import CorruptedDataset, PerturbedDataset, SourceDataset, VariantsDataset
     from robustgen.torch.items import SeededDataset
-    from robustgen.torch.transform import Corrupt, UniformNoise
+    from robustgen.torch.transform import Corrupt
 
 __all__ = [
     "AugMixDataset", "ClipDataset", "Corrupt", "CorruptedDataset", "PerturbedDataset", "SeededDataset",
-    "SourceDataset", "UniformNoise", "VariantsDataset", "jensen_shannon_loss", "stability_loss",
+    "SourceDataset", "VariantsDataset", "jensen_shannon_loss",
 ]  # fmt: skip
 
 if TYPE_CHECKING:

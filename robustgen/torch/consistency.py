@@ -1,7 +1,6 @@
-"""Training for consistency: the data set of AugMix, and losses for several versions of an image.
+"""Training for consistency: the data set of AugMix, and its loss for three versions of an image.
 
-Hendrycks et al., "AugMix" (ICLR 2020), section 3. Zheng et al., "Improving the Robustness of Deep Neural
-Networks via Stability Training" (CVPR 2016), section 3. PyTorch is imported when a loss is called.
+Hendrycks et al., "AugMix" (ICLR 2020), section 3. PyTorch is imported when the loss is called.
 """
 
 import operator
@@ -136,52 +135,6 @@ def jensen_shannon_loss(
     logarithms = [torch.log_softmax(each, 1, dtype=precision) for each in logits]
     probabilities = [torch.exp(each) for each in logarithms]
     loss = weight * divergence_from_mean(probabilities, logarithms, LEAST_PROBABILITY, torch).mean()
-    return loss if labels is None else loss + torch.nn.functional.cross_entropy(logits_clean, labels)
-
-
-def stability_loss(logits_clean: Any, logits_noisy: Any, labels: Any = None, weight: float = 0.01) -> Any:
-    """Return the cross entropy of the clean images plus `weight` times that of clean and noisy predictions.
-
-    The second term is the cross entropy of the softmax of the noisy images relative to the softmax of the
-    clean ones, averaged over the images. Its gradient flows through both. The paper of ImageNet-C tries the
-    weights 0.01, 0.05 and 0.1, with the noise of `UniformNoise` (appendix F).
-
-    Parameters
-    ----------
-    logits_clean, logits_noisy : torch.Tensor of shape (N, classes)
-        Logits of the clean images, and of the same images with noise.
-    labels : torch.Tensor of shape (N,), optional
-        True classes. Without them the result is only the weighted second term.
-    weight : float
-
-    Returns
-    -------
-    torch.Tensor
-        A scalar.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        The logits are not tensors, or not of one shape (N, classes).
-    MissingDependencyError
-        PyTorch is not installed.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from robustgen.torch import stability_loss
-    >>> logits = torch.tensor([[2.0, 0.0], [0.0, 1.0]])
-    >>> round(float(stability_loss(logits, logits, weight=1)), 4)
-    0.4738
-    >>> round(float(stability_loss(logits, -logits, weight=1)), 4)
-    1.4664
-    """
-    torch = import_torch("stability_loss")
-    _check_logits((logits_clean, logits_noisy), torch)
-    precision = torch.promote_types(logits_clean.dtype, torch.float32)
-    clean = torch.softmax(logits_clean, 1, dtype=precision)
-    noisy = torch.log_softmax(logits_noisy, 1, dtype=precision)
-    loss = -weight * (clean * noisy).sum(1).mean()
     return loss if labels is None else loss + torch.nn.functional.cross_entropy(logits_clean, labels)
 
 

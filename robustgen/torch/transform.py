@@ -13,7 +13,6 @@ from robustgen.api import corrupt, corrupt_clip
 from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
 from robustgen.pixels.benchmarks.binding import bind
 from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
-from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.torch.items import expand_groups
 
 try:
@@ -202,60 +201,3 @@ def _pixels(image: Any) -> Any:
         raise ArgumentError(f"Corrupt takes tensors (..., 3 or 1, H, W), not {tuple(image.shape)}")
     array = image.cpu().permute(1, 2, 0).numpy()
     return np.repeat(array, 3, axis=2) if image.shape[0] == 1 else np.ascontiguousarray(array)
-
-
-# --- noise to train with, which is in no test set: Hendrycks and Dietterich (ICLR 2019), appendix F ----
-
-
-class UniformNoise(_Transform):  # type: ignore[misc]
-    """Add noise to each value of an image, drawn uniformly from -`bound` to `bound`, and clip the result.
-
-    Values are from 0 to 1: in uint8 images 255 stands for 1, and results are rounded. All draws come from
-    PyTorch's generator, for tensors on a GPU from the one of the GPU.
-
-    Images are Pillow images, or tensors or `tv_tensors.Image` of any shape, a batch too, of dtype uint8 or
-    floating point. The result is of the same type; Pillow images become RGB.
-
-    Parameters
-    ----------
-    bound : float
-        Greatest noise, above 0 and at most 1; in the paper 0.01, 0.05 or 0.1.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        `bound` is invalid. In a call: a floating-point image has values outside 0 to 1, or an image has
-        another dtype.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from robustgen.torch import UniformNoise
-    >>> noisy = UniformNoise(bound=0.05)(torch.full((3, 64, 64), 0.5))
-    >>> round(float(noisy.min()), 2), round(float(noisy.max()), 2)
-    (0.45, 0.55)
-    """
-
-    _transformed_types = (Image.Image, is_pure_tensor, tv_tensors.Image)
-
-    def __init__(self, bound: float = 0.05) -> None:
-        super().__init__()
-        if not 0 < bound <= 1:
-            raise ArgumentError(f"bound must be above 0 and at most 1, not {bound}")
-        self.bound = bound
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """Return the image with noise."""
-        if isinstance(inpt, Image.Image):
-            return Image.fromarray(self._add(torch.from_numpy(np.array(as_rgb(inpt)))).numpy())
-        return _wrap(self._add(inpt.as_subclass(torch.Tensor)), inpt)
-
-    def _add(self, values: Any) -> Any:
-        if values.dtype == torch.uint8:
-            noise = torch.empty(values.shape, device=values.device).uniform_(-self.bound, self.bound)
-            return (values + 255 * noise).round().clamp(0, 255).to(torch.uint8)
-        if not values.is_floating_point():
-            raise ArgumentTypeError(f"UniformNoise takes uint8 or floating-point tensors, not {values.dtype}")
-        if values.numel() and not (values.min() >= 0 and values.max() <= 1):
-            raise ArgumentError("UniformNoise takes values from 0 to 1; put it before Normalize")
-        return (values + torch.empty_like(values).uniform_(-self.bound, self.bound)).clamp(0, 1)

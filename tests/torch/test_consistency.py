@@ -12,7 +12,7 @@ from scipy.special import log_softmax, rel_entr, softmax
 
 import robustgen
 from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
-from robustgen.torch import AugMixDataset, jensen_shannon_loss, stability_loss
+from robustgen.torch import AugMixDataset, jensen_shannon_loss
 from tests.helpers import PATIENCE, photo
 
 # --- the dataset ----------------------------------------------------------------------------------
@@ -232,22 +232,6 @@ def test_the_gradient_is_that_of_the_published_loss(torch):
     terms = [functional.kl_div(log_mean, each, reduction="batchmean") for each in predictions]
     (functional.cross_entropy(logits[0], labels) + 12 * sum(terms) / 3).backward()
     torch.testing.assert_close(own, logits.grad)
-
-
-def test_the_loss_of_stability_training_compares_clean_and_noisy_predictions(torch):
-    clean, noisy, _ = logits_of(5, spread=60.0)
-    labels = np.array([0, 8, 3, 3, 1, 5])
-    expected = -(softmax(clean, axis=1) * log_softmax(noisy, axis=1)).sum(axis=1).mean()
-    pair = torch.tensor(clean, requires_grad=True), torch.tensor(noisy, requires_grad=True)
-    for weight in (0.01, 0.1):
-        alone = float(stability_loss(*pair, weight=weight).detach())
-        np.testing.assert_allclose(alone, weight * expected, rtol=1e-9)
-        both = float(stability_loss(*pair, torch.tensor(labels), weight).detach())
-        np.testing.assert_allclose(both, cross_entropy(clean, labels) + weight * expected, rtol=1e-9)
-    stability_loss(*pair).backward()
-    assert all(each.grad.abs().max() > 0 for each in pair)
-    with pytest.raises(ArgumentError, match=r"logits must have one shape .* \(6, 9\), \(5, 9\)"):
-        stability_loss(pair[0], pair[1][:5])
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from robustgen.sets.sources.base import Source
 
 _CORRELATED = frozenset({"law", "concentration", "slots"})
-_CHAIN = frozenset(
-    {"class_correlation", "domain_correlation", "class_imbalance", "domain_imbalance", "most_samples"}
-)
 # The first of the three published seeds of CCC, and the images of an accuracy table.
 _SEED, _SAMPLE = 43, 256
 _MOST_NAMED = 10
@@ -73,10 +70,8 @@ def stream(config: Streaming, drawing: Drawing) -> None:
         select_keys,
     )
 
-    for key in sorted(drawing.flagged & (_CORRELATED | _CHAIN)):
-        meant = "the correlated settings" if key in _CORRELATED else "--setting markov"
-        if not (setting.endswith("correlated") if key in _CORRELATED else setting == "markov"):
-            raise ConfigError(f"{spell(key)} is for {meant}")
+    if wrong := sorted(drawing.flagged & _CORRELATED) * (not setting.endswith("correlated")):
+        raise ConfigError(f"{spell(wrong[0])} is for the correlated settings")
     if config.severities_of:
         raise ConfigError("severities_of: all corruptions of a stream have the same severities")
     source = open_chosen_source(config)

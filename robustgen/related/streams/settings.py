@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, StrictBool, ValidatorFunctionWrapHa
 from robustgen.errors import ArgumentError, quote
 from robustgen.pixels.benchmarks.kinds import CLEAN
 from robustgen.settings.config import Config
-from robustgen.settings.fields import Count, Flag, Group, NewFile, Options, Probability, once, split_list
+from robustgen.settings.fields import Count, Flag, Group, NewFile, Options, once, split_list
 from robustgen.settings.models import ModelInput
 from robustgen.settings.scoring import TableForm
 
@@ -25,15 +25,12 @@ Setting = Literal[
     "reset-each-shift-correlated",
     "gradual-correlated",
     "mixed-correlated",
-    "markov",
 ]
 SETTINGS: Final[tuple[Setting, ...]] = get_args(Setting)
 Law = Literal["rotta", "note"]
 MOST_SLOTS: Final = 10_000
 """Limit of the slots: shares of a thousand classes are then drawn in a second; the papers use 100."""
 MOST_VISITS: Final = 1000
-
-Imbalance = Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)]
 
 
 class Streaming(Config):
@@ -71,16 +68,6 @@ class Drawing(Options):
     """correlated: parameter of the Dirichlet distribution"""
     slots: Annotated[Count | None, Field(le=MOST_SLOTS), Flag(STREAM, "N")] = None
     """correlated: pieces of each class; default one per class, with rotta at most 100"""
-    class_correlation: Annotated[Probability, Flag(STREAM, "P")] = 0.95
-    """markov: probability that a class stays"""
-    domain_correlation: Annotated[Probability, Flag(STREAM, "P")] = 0.85
-    """markov: probability that a corruption stays"""
-    class_imbalance: Annotated[Imbalance, Flag(STREAM, "X")] = 1
-    """markov: ratio of first to last class"""
-    domain_imbalance: Annotated[Imbalance, Flag(STREAM, "X")] = 1
-    """markov: ratio of first to last corruption"""
-    most_samples: Annotated[Count | None, Flag(STREAM, "N")] = None
-    """markov: images of the most frequent class with the most frequent corruption"""
     output: Annotated[str | None, Flag(OUTPUT, "FILE", usual=True)] = None
     """output file; default out/stream-SETTING.jsonl"""
 

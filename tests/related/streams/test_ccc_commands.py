@@ -412,7 +412,7 @@ def test_other_settings_are_refused(measured, digits, tmp_path):
         (("ccc", "--accuracy-table", "none.npz"), "none.npz: cannot be read"),
         ((), "--setting is missing"),
         (("ccc", "--accuracy-table", "a", "--format", "imglist"), "must be 'jsonl' or 'webdataset'"),
-        (("--setting", "fog"), "or 'markov', not 'fog'"),
+        (("--setting", "fog"), "or 'mixed-correlated', not 'fog'"),
         (("measure",), "--model is missing"),
         (
             ("measure", "--model", "a", "--severities", "0,3,2,5"),

@@ -15,8 +15,6 @@ from robustgen.related.streams.drawing import (
     ORDERS,
     SETTINGS,
     StreamChoices,
-    describe_factor,
-    draw_chain,
     draw_correlated,
     draw_stream,
 )
@@ -134,7 +132,7 @@ def test_resets_stand_at_each_shift(suffix):
     assert not any(step.reset for step in plain)
 
 
-@pytest.mark.parametrize("setting", [each for each in SETTINGS if each != "markov"])
+@pytest.mark.parametrize("setting", SETTINGS)
 def test_visits_repeat_the_domains_with_images_drawn_anew(setting):
     severities = (1, 5) if setting.startswith("gradual") else (5,)
     steps = drawn(setting, severities=severities, repeat=3, shuffle=True)
@@ -168,61 +166,6 @@ def test_slots_that_note_cannot_fill_are_refused():
 # --- the chain -------------------------------------------------------------------------------------
 
 
-def frequencies(factor):
-    """The stationary frequencies of the chain, from its matrix."""
-    matrix = np.stack([factor.row(state) for state in range(len(factor.stays))])
-    np.testing.assert_allclose(matrix.sum(axis=1), 1)
-    found = np.linalg.matrix_power(matrix, 100_000)[0]
-    return found / found[0]
-
-
-@pytest.mark.parametrize(("count", "correlation", "imbalance"), [(10, 0.95, 10), (15, 0.85, 5), (4, 0.5, 1)])
-def test_a_consistent_chain_has_the_shares_of_its_imbalance(count, correlation, imbalance):
-    factor = describe_factor(count, correlation, imbalance)
-    assert factor.consistent and factor.stays.max() == factor.stays[0] == pytest.approx(correlation)
-    np.testing.assert_allclose(factor.shares, imbalance ** (-np.arange(count) / (count - 1)))
-    np.testing.assert_allclose(frequencies(factor), factor.shares, rtol=1e-6)
-
-
-def test_an_inconsistent_chain_stays_equally_long_everywhere():
-    factor = describe_factor(10, 0.5, 10)
-    assert not factor.consistent and set(factor.stays) == {0.5}
-    assert not describe_factor(10, 1, 1).consistent and describe_factor(1, 1, 1).consistent
-
-
-def test_steps_are_those_of_the_matrix():
-    factor, draws = describe_factor(5, 0.7, 3), rng()
-    found = np.bincount([factor.step(2, draws) for _ in range(20_000)], minlength=5) / 20_000
-    np.testing.assert_allclose(found, factor.row(2), atol=0.015)
-
-
-def test_a_consistent_chain_ends_with_the_first_state_that_is_full():
-    chain = Drawing(setting="markov", class_correlation=0.9, domain_correlation=0.8, most_samples=50)
-    steps = [*draw_chain(LABELS, 3, chain, rng())]
-    states = Counter((domain, LABELS[image]) for image, domain in steps)
-    assert states[steps[-1][1], LABELS[steps[-1][0]]] == max(states.values()) == 50
-    assert steps[0][1] == 0 and LABELS[steps[0][0]] == 0
-    # Twenty images of a class, used again in the same order.
-    first = [image for image, domain in steps if (domain, LABELS[image]) == (0, 0)]
-    assert len({*first[:20]}) == min(20, len(first)) and first[20:40] == first[: len(first[20:40])]
-    stays = np.mean([LABELS[a[0]] == LABELS[b[0]] for a, b in pairwise(steps)])
-    assert stays == pytest.approx(0.9, abs=0.04)
-
-
-def test_an_inconsistent_chain_fills_every_state_to_its_bound():
-    shape = {"class_correlation": 1, "class_imbalance": 10, "domain_correlation": 0.5, "domain_imbalance": 5}
-    steps = [*draw_chain(LABELS, 3, Drawing(setting="markov", **shape, most_samples=40), rng())]
-    states = Counter((domain, int(LABELS[image])) for image, domain in steps)
-    bounds = {(d, c): round(40 * 5 ** (-d / 2) * 10 ** (-c / 9)) for d in range(3) for c in range(10)}
-    assert states == {state: bound for state, bound in bounds.items() if bound}
-
-
-def test_a_markov_stream_visits_classes_and_corruptions():
-    steps = drawn("markov", class_correlation=0.9, domain_correlation=0.5)
-    assert {step.corruption for step in steps} == {*THREE} and {step.severity for step in steps} == {5}
-    assert same_class([step.image for step in steps]) > 0.7
-
-
 @pytest.mark.parametrize(
     ("flag", "value", "message"),
     [
@@ -231,9 +174,6 @@ def test_a_markov_stream_visits_classes_and_corruptions():
         # No more than can be drawn soon.
         ("slots", "10001", "less than or equal to 10000, not 10001"),
         ("repeat", "0", "greater than or equal to 1, not 0"),
-        ("class-correlation", "1.1", "less than or equal to 1, not 1.1"),
-        ("domain-imbalance", "0.5", "greater than or equal to 1, not 0.5"),
-        ("most-samples", "0", "greater than or equal to 1, not 0"),
     ],
 )
 def test_values_out_of_range_are_refused(flag, value, message):
@@ -256,12 +196,11 @@ def test_the_command_writes_a_line_for_each_image(photos, tmp_path, setting):
     source = SourceDataset(photos)
     labels = {key: label for key, (_, label) in zip(source.keys, source, strict=True)}
     found = {row.key: row.label for row in rows}
-    assert found == (labels if setting != "markov" else {key: labels[key] for key in found})
+    assert found == labels
     gradual = setting.startswith("gradual")
-    if setting != "markov":
-        assert len(rows) == 15 * 5 * (9 if gradual else 1)
+    assert len(rows) == 15 * 5 * (9 if gradual else 1)
     assert told.startswith(f"{len(rows)} images in ")
-    if not setting.startswith(("mixed", "markov")):
+    if not setting.startswith("mixed"):
         assert tuple(dict.fromkeys(row.corruption for row in rows)) == ORDERS[setting]
     assert {row.severity for row in rows} == ({1, 2, 3, 4, 5} if gradual else {5})
     line = json.loads((tmp_path / "stream.jsonl").read_text().splitlines()[0])
@@ -300,10 +239,6 @@ def test_all_options_of_the_new_settings_are_taken(photos, tmp_path):
     assert [row.domain for row in rows] == [0] * 5 + [1] * 5
     played = StreamDataset(SourceDataset(photos), rows, edition="imagenet-64")
     assert [played.reset(i) for i in range(10)] == [row.reset for row in rows] and played.visit(3) == 1
-    flags = ("--class-correlation", 0.5, "--domain-correlation", 0.4, "--class-imbalance", 1.5)
-    more = ("--domain-imbalance", 1, "--most-samples", 4)
-    rows, _ = stream(tmp_path, "--setting", "markov", *common, *flags, *more)
-    assert max(Counter((row.corruption, row.label) for row in rows).values()) == 4
 
 
 def test_the_default_output_is_named_after_the_setting(photos, tmp_path, monkeypatch):
@@ -320,7 +255,6 @@ def test_the_default_output_is_named_after_the_setting(photos, tmp_path, monkeyp
         (("--source", "PHOTOS", "--severities", "9"), "--severities: "),
         (("--source", "PHOTOS", "--corruptions", "fgo"), "--corruptions: unknown corruption 'fgo'"),
         (("--source", "PHOTOS", "--slots", "5"), "--slots is for the correlated settings"),
-        (("--source", "PHOTOS", "--class-correlation", "1"), "--class-correlation is for --setting markov"),
         (("--source", "PHOTOS", "--abrupt"), "a mixed stream has no abrupt start"),
         (("--source", "PHOTOS", "--output", "PHOTOS"), "--output "),
         (("--source", "nowhere"), "nowhere"),
@@ -438,7 +372,6 @@ def test_targets_are_those_of_the_base(photos, tmp_path, target):
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_stream_may_hold_a_clean_domain(photos, tmp_path, setting):
     few = ("--corruptions", "fog,clean,contrast", "--source", photos)
-    few += ("--domain-correlation", 0) if setting == "markov" else ()
     rows, _ = stream(tmp_path, "--setting", setting, *few)
     clean = [row for row in rows if row.corruption == "clean"]
     assert clean and {row.severity for row in clean} == {0}
