@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from threading import Lock
 from typing import Any, BinaryIO, ClassVar, Final
@@ -18,6 +18,9 @@ from robustgen.files.set_files import TABLES, WrittenFile
 from robustgen.files.storage import Store, measure
 from robustgen.files.text_files import join_names, split_names
 from robustgen.pixels.benchmarks.kinds import Benchmark, Content, Kind, Variant
+from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.decode import name_image_in_errors
+from robustgen.pixels.imaging.video import read_frames
 from robustgen.sets.formats import Format
 from robustgen.sets.formats.base import (
     Encoded,
@@ -31,15 +34,18 @@ from robustgen.sets.formats.base import (
     cut,
     without_suffix,
 )
-from robustgen.sets.sources.base import class_of
+from robustgen.sets.sources.base import class_of, name_source_in_errors
 from robustgen.sets.sources.classes import CLASS_NAMES, KEYS, sample_key
+from robustgen.sets.sources.files import EncodedSource, SourceListing
 from robustgen.sets.sources.places import SourceFile
-from robustgen.sets.sources.shards import Parquet, RecordedSamples, ShardSource, WebDataset
+from robustgen.sets.sources.shards import Parquet, WebDataset
 
 # A single shard is split by variants, to keep two workers busy; each reads the images again.
 _FEWEST_UNITS = 2
 # One for each variant; the places of a thousand images take 0.4 MB.
 _MOST_OPEN = 128
+
+Shards = WebDataset | Parquet
 
 ENCODERS: Final[Mapping[Content, str]] = {"c": "jpeg", "p": "mp4"}
 """Default encodings of the images and sequences in shards."""
@@ -106,7 +112,7 @@ class ShardWriter(SampleWriter):
     """Writer of shards of a fixed number of images, each encoded as one file."""
 
     format: ClassVar[str]
-    reader: ClassVar[type[ShardSource]]
+    reader: ClassVar[type[Shards]]
 
     def __init__(self, encoder: Encoder, images: int, shard_size: int) -> None:
         super().__init__(encoder)
@@ -167,16 +173,16 @@ class _KnownShard:
     All shards share the memory of one store.
     """
 
-    def __init__(self, reader: type[ShardSource], root: Store, path: str, kind: Kind) -> None:
-        self._source, self._listing = reader(f"{root.location}/{path}", kind=kind), Lock()
-        self._place = root, path
+    def __init__(self, reader: type[Shards], root: Store, path: str, kind: Kind) -> None:
+        self._shards, self._listing = reader(f"{root.location}/{path}"), Lock()
+        self._source, self._place = ShardSource(self._shards, kind), (root, path)
 
     def __call__(self, name: str) -> bytes:
         """Return the bytes of a sample."""
         with self._listing:
-            if "files" not in vars(self._source):
-                self._source.files = [SourceFile.look(*self._place)]
-                self._source.make_ready()
+            if "files" not in vars(self._shards):
+                self._shards.files = [SourceFile.look(*self._place)]
+            self._source.size(name)
         return self._source.read_bytes(name)
 
 
@@ -192,16 +198,127 @@ def _open_known(writer: ShardWriter, root: Store, path: str, kind: Kind) -> _Kno
 # --- reading -------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class RecordedSamples:
+    """Samples of a complete set, as its records list them; all variants share one object.
+
+    Attributes
+    ----------
+    names : sequence of str
+        Names of the samples, with their suffixes, in the order of the files.
+    numbers : dict of str to int
+        Key to the number of the sample.
+    labels : dict of str to int, optional
+        None if only the samples contain them.
+    file_size : int
+        Number of samples in each file except the last.
+    """
+
+    names: Sequence[str]
+    numbers: dict[str, int]
+    labels: dict[str, int] | None
+    file_size: int
+
+
+class ShardSource(EncodedSource):
+    """Images or sequences of a variant, under the names and labels that its samples were written with.
+
+    Keys are in the order of the files, and lack the suffix for sequences.
+
+    Parameters
+    ----------
+    shards : WebDataset or Parquet
+        Files of the variant.
+    kind : {"c", "p"}
+    recorded : RecordedSamples, optional
+        The samples of the set, so that only those files are listed from which images are read.
+    """
+
+    def __init__(self, shards: Shards, kind: Kind, recorded: RecordedSamples | None = None) -> None:
+        super().__init__(shards.location)
+        self._shards, self._kind, self._recorded = shards, kind, recorded
+
+    @cached_property
+    def _samples(self) -> RecordedSamples | None:
+        """Return the recorded samples, unless files have been added or removed since.
+
+        A server is asked for everything once, because each look into a file would be a round trip.
+        """
+        recorded, files = self._recorded, self._shards.files
+        is_whole = recorded and len(files) == -(-len(recorded.names) // recorded.file_size)
+        return recorded if is_whole and files[0].store.is_local else None
+
+    @cached_property
+    def listing(self) -> SourceListing:
+        """Return keys, labels and places of all samples; raise a SourceError if they cannot be read."""
+        with name_source_in_errors(self.location):
+            found = self._shards.list_samples(self._kind)
+        listing = SourceListing({}, found.refused, found.classes, remarks=found.remarks)
+        for place, label, name in found.places.values():
+            key = name if self._kind == "c" else without_suffix(name)
+            leaves = key.startswith("/") or ".." in key.split("/")
+            listing.add(key, place, "its path leaves the folder" if leaves else None)
+            if isinstance(label, int):
+                listing.labels[key] = label
+        return listing
+
+    @cached_property
+    def _keys(self) -> tuple[str, ...]:
+        if self._samples:
+            return tuple(self._samples.numbers)
+        return tuple(sorted(super()._keys, key=lambda key: self.listing.places[key][:3]))
+
+    def refused(self) -> dict[str, str]:
+        """Return the keys of all refused images and files, with the reasons; none of a complete set."""
+        return {} if self._samples else super().refused()
+
+    @property
+    def _labels(self) -> Mapping[str, int]:
+        return (self._samples and self._samples.labels) or self.listing.labels
+
+    @property
+    def has_labels(self) -> bool:
+        """Return whether all samples have a stored number."""
+        return len(self._labels) == len(self.keys())
+
+    def label(self, key: str) -> int:
+        """Return the stored number of a sample."""
+        return self._labels[key]
+
+    def _place(self, key: str) -> Any:
+        """Return the place of one sample; raise an ImageError if `key` is unknown."""
+        if not self._samples:
+            return super()._place(key)
+        try:
+            number = self._samples.numbers[key]
+        except KeyError:
+            raise ImageError(f"no such image in {self.location}", key) from None
+        file, index = divmod(number, self._samples.file_size)
+        with name_image_in_errors(key):
+            return self._shards.find_sample(file, index, self._samples.names[number], self._kind)
+
+    def size(self, key: str) -> int:
+        """Return the size of one sample in bytes; raise an ImageError if `key` is unknown."""
+        return int(self._place(key)[-1])
+
+    def read_bytes(self, key: str) -> bytes:
+        """Read the file of one sample."""
+        return self._shards.read_sample(self._place(key))
+
+    def decode(self, data: Any, key: str) -> Rgb:
+        """Decode one image (H, W, 3), or the frames (T, H, W, 3) of a video; uint8."""
+        return super().decode(data, key) if self._kind == "c" else read_frames(data, key)
+
+
 class ShardSet(WrittenSet):
     """Set with a folder of shards per variant."""
 
     suffix: ClassVar[str]
-    reader: ClassVar[type[ShardSource]]
+    reader: ClassVar[type[Shards]]
 
     def open(self, variant: Variant) -> ShardSource:
         """Open the shards of a variant."""
-        place = f"{self.root}/{self.places[variant]}"
-        return self.reader(place, kind=self.kind, recorded=self._recorded)
+        return ShardSource(self.reader(f"{self.root}/{self.places[variant]}"), self.kind, self._recorded)
 
     @cached_property
     def _recorded(self) -> RecordedSamples | None:

@@ -15,7 +15,7 @@ from robustgen.errors import ConfigError
 from robustgen.files.containers.tables import ParquetTable, RowPlace, import_pyarrow
 from robustgen.files.storage import Store
 from robustgen.files.text_files import join_names, split_names
-from robustgen.pixels.benchmarks.kinds import Kind, Variant
+from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.sets.formats import Format
 from robustgen.sets.formats.base import Encoded, Encoder, SetContent, SetListing, WorkUnit, Writer, WrittenSet
 from robustgen.sets.formats.shards import AddSample, SampleWriter
@@ -276,12 +276,10 @@ class TableSet(WrittenSet):
     def open(self, variant: Variant) -> TableSource:
         """Open the tables of a variant."""
         keys = split_names(self.store.read(KEYS)) if self.store.exists(KEYS) else None
-        return _open_tables(f"{self.root}/{self.places[variant]}", self.kind, self.manifest, keys)
+        return _open_tables(f"{self.root}/{self.places[variant]}", self.manifest, keys)
 
 
-def _open_tables(
-    folder: str, kind: Kind, manifest: Mapping[str, Any], keys: Sequence[str] | None = None
-) -> TableSource:
+def _open_tables(folder: str, manifest: Mapping[str, Any], keys: Sequence[str] | None = None) -> TableSource:
     """Open the tables of a variant, whose labels number the classes of the set."""
     config = manifest["config"]
     options = SourceOptions(
@@ -289,7 +287,7 @@ def _open_tables(
         label_column=config.get("label_column"),
         columns=manifest["settings"]["output"]["columns"],
     )
-    return TableSource(folder, options, kind, manifest["classes"], keys)
+    return TableSource(folder, options, manifest["classes"], keys)
 
 
 class FileTableSet(TreeSet):
@@ -307,7 +305,7 @@ class TableFolder(VariantFolder):
 
     def __init__(self, location: str, manifest: Mapping[str, Any]) -> None:
         super().__init__(location, manifest)
-        self._table = _open_tables(location, "c", manifest)
+        self._table = _open_tables(location, manifest)
 
     @property
     def has_labels(self) -> bool:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO, ClassVar, Final
 
@@ -20,7 +20,6 @@ from robustgen.files.containers.archives import unpack
 from robustgen.files.lazy import cached_property
 from robustgen.files.storage import Store
 from robustgen.files.storage.local import LocalStore, TemporaryFolder
-from robustgen.pixels.benchmarks.kinds import Kind
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import (
     PILLOW_FORMATS,
@@ -429,9 +428,6 @@ class IndexedSource(Index, EncodedSource):
         A file, a folder of files, or a pattern: ``val-{000000..000063}.tar``, ``val-*.parquet``.
     options : SourceOptions
         With a `split`, only the files whose names contain it are used.
-    kind : {"c", "p"}, optional
-        Benchmark of the set, if the files are one of its variants: keys are the names of the samples (without
-        suffix for sequences) in the order of the files, and labels are the stored numbers.
 
     Raises
     ------
@@ -449,49 +445,14 @@ class IndexedSource(Index, EncodedSource):
     (True, 2)
     """
 
-    def __init__(
-        self, files: Location | Place, options: SourceOptions = DEFAULTS, kind: Kind | None = None
-    ) -> None:
+    def __init__(self, files: Location | Place, options: SourceOptions = DEFAULTS) -> None:
         super().__init__(find_place(files).location, options.cache, options.split)
-        self.kind = kind
         self.libjpeg: Libjpeg = options.libjpeg
         self.levels: Levels | None = options.levels
         self.label_column: str | None = options.label_column
 
     def _fingerprint(self) -> list[Any]:
         return [*super()._fingerprint(), self.label_column]
-
-    def add_as_stored(self, listing: SourceListing, name: str, label: object, place: Any) -> None:
-        """Add an image of a set under the name and label it was written with."""
-        key = name if self.kind == "c" else str(PurePosixPath(name).with_suffix(""))
-        leaves = key.startswith("/") or ".." in key.split("/")
-        listing.add(key, place, "its path leaves the folder" if leaves else None)
-        if isinstance(label, int):
-            listing.labels[key] = label
-
-    @cached_property
-    def _keys(self) -> tuple[str, ...]:
-        if not self.kind:
-            return super()._keys
-        places = self.listing.places
-        return tuple(sorted(super()._keys, key=lambda key: places[key][:3]))
-
-    @property
-    def has_labels(self) -> bool:
-        """Return whether every image has a class; samples of a set may lack a stored number."""
-        return not self.kind or len(self.listing.labels) == len(self.listing.places)
-
-    def label(self, key: str) -> int:
-        """Return the stored number of a sample of a set; else the index of one image's class."""
-        return self.listing.labels[key] if self.kind else super().label(key)
-
-    def decode(self, data: Any, key: str) -> Rgb:
-        """Decode one image (H, W, 3), or the frames (T, H, W, 3) of a video; uint8."""
-        if self.kind != "p":
-            return super().decode(data, key)
-        from robustgen.pixels.imaging.video import read_frames
-
-        return read_frames(data, key)
 
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; raise an ImageError if `key` is unknown."""

@@ -1,30 +1,23 @@
 """Shards: WebDataset, whose images and labels are files with one stem in a tar, and Parquet of hubs."""
 
-from abc import abstractmethod
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import PurePosixPath
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
-from robustgen.errors import ImageError, SourceError
+from robustgen.errors import SourceError
 from robustgen.files.containers import tables
 from robustgen.files.containers.archives import iterate_members, locate_member, peek_names, skip_members
 from robustgen.files.lazy import cached_property
 from robustgen.files.text_files import split_names
 from robustgen.pixels.benchmarks.kinds import Kind
-from robustgen.pixels.imaging.decode import EXTENSIONS, Location, name_image_in_errors
+from robustgen.pixels.imaging.decode import EXTENSIONS
 from robustgen.sets.sources import SourceKind
-from robustgen.sets.sources.base import (
-    DEFAULTS,
-    SourceOptions,
-    class_of,
-    name_source_in_errors,
-)
+from robustgen.sets.sources.base import class_of, name_source_in_errors
 from robustgen.sets.sources.classes import (
     CLASS_NAMES,
     KEYS,
@@ -51,109 +44,15 @@ _MOST_PEEKED: Final = 32
 _STEP: Final = 16
 
 
-class _Sample(NamedTuple):
-    """An image in a shard: its place, its label (or None), and its name outside shards."""
+class Sample(NamedTuple):
+    """An image or a video in a shard: its place, its label (or None), and its name outside shards."""
 
     place: Sequence[Any]
     label: Label | None
     name: str
 
 
-@dataclass(frozen=True)
-class RecordedSamples:
-    """Samples of a complete set, as its records list them; all variants share one object.
-
-    Attributes
-    ----------
-    names : sequence of str
-        Names of the samples, with their suffixes, in the order of the files.
-    numbers : dict of str to int
-        Key to the number of the sample.
-    labels : dict of str to int, optional
-        None if only the samples contain them.
-    file_size : int
-        Number of samples in each file except the last.
-    """
-
-    names: Sequence[str]
-    numbers: dict[str, int]
-    labels: dict[str, int] | None
-    file_size: int
-
-
-class ShardSource(IndexedSource):
-    """Images in shards, which may be one variant of a set.
-
-    Parameters
-    ----------
-    files, options, kind
-        As for `IndexedSource`.
-    recorded : RecordedSamples, optional
-        The samples of the set, so that only those files are listed from which images are read.
-    """
-
-    def __init__(
-        self,
-        files: Location | Place,
-        options: SourceOptions = DEFAULTS,
-        kind: Kind | None = None,
-        recorded: RecordedSamples | None = None,
-    ) -> None:
-        super().__init__(files, options, kind)
-        self._recorded = recorded
-
-    @abstractmethod
-    def find_sample(self, file: int, index: int, name: str) -> Any:
-        """Return the place of sample number `index` of a file of a set, which is called `name`.
-
-        Raises
-        ------
-        OSError, ValueError
-            The file cannot be read, or has another sample there.
-        """
-
-    @cached_property
-    def _samples(self) -> RecordedSamples | None:
-        """Return the recorded samples, unless files have been added or removed since.
-
-        A server is asked for everything once, because each look into a file would be a round trip.
-        """
-        recorded = self._recorded if self.files[0].store.is_local else None
-        if recorded and len(self.files) == -(-len(recorded.names) // recorded.file_size):
-            return recorded
-        return None
-
-    @cached_property
-    def _keys(self) -> tuple[str, ...]:
-        return tuple(self._samples.numbers) if self._samples else super()._keys
-
-    def refused(self) -> dict[str, str]:
-        """Return the keys of all refused images and files, with the reasons; none of a complete set."""
-        return {} if self._samples else super().refused()
-
-    @property
-    def has_labels(self) -> bool:
-        """Return whether every image has a class; samples of a set may lack a stored number."""
-        return bool(self._samples and self._samples.labels) or super().has_labels
-
-    def label(self, key: str) -> int:
-        """Return the stored number of a sample of a set; else the index of one image's class."""
-        labels = self._samples and self._samples.labels
-        return labels[key] if labels else super().label(key)
-
-    def _place(self, key: str) -> Any:
-        """Return the place of one image; raise an ImageError if `key` is unknown."""
-        if not self._samples:
-            return super()._place(key)
-        try:
-            number = self._samples.numbers[key]
-        except KeyError:
-            raise ImageError(f"no such image in {self.location}", key) from None
-        with name_image_in_errors(key):
-            return self.find_sample(*divmod(number, self._samples.file_size), self._samples.names[number])
-
-
-class WebDataset(ShardSource):
+class WebDataset(IndexedSource):
     """Images of a WebDataset.
 
     The image of a sample has one of the usual suffixes; its label is the number or name in ``.cls`` or
@@ -172,26 +71,36 @@ class WebDataset(ShardSource):
         return found
 
     def build(self) -> SourceListing:
-        """List the samples of all shards; unpack compressed shards first."""
+        """List the images of all shards, with their classes; unpack compressed shards first."""
+        return _name_samples(self.list_samples("c"))
+
+    def list_samples(self, kind: Kind) -> SourceListing:
+        """Return a listing of the images, or the videos of a P set, whose places are samples."""
         full_names = {sample_key(name): name for name in self._read_names(KEYS)}
         samples, unread = SourceListing(classes=self._read_names(CLASS_NAMES)), list[str]()
         for number, file in enumerate(self.files):
             with samples.refuse_damaged(file.name):
                 shard = list_archive(self, number)
-                self._group(shard, full_names, samples, self._read_label)
+                self._group(shard, full_names, samples, (".mp4",) if kind == "p" else EXTENSIONS)
                 unread += filter(is_unread, shard.places)
-        if self.kind:
-            return self._as_stored(samples)
-        samples.remarks = describe_unread(unread)
-        return _name_samples(samples)
+        samples.remarks = describe_unread(unread) if kind == "c" else ()
+        return samples
 
     @cached_property
     def _steps(self) -> dict[int, list[int]]:
         """Return the offsets of every sixteenth sample of each shard, as far as they are known."""
         return {}
 
-    def find_sample(self, file: int, index: int, name: str) -> Any:
-        """Return the place of sample number `index` of a shard; skip those before it unread."""
+    def find_sample(self, file: int, index: int, name: str, kind: Kind) -> Any:
+        """Return the place of sample number `index` of a shard of a set, called `name`.
+
+        Those before it are skipped unread.
+
+        Raises
+        ------
+        OSError, ValueError
+            The file cannot be read, or has another sample there.
+        """
         store, path = self.locate(file)
         step, rest = divmod(index, _STEP)
         offsets = [*self._steps.get(file, [0])]
@@ -209,12 +118,6 @@ class WebDataset(ShardSource):
                 raise ValueError(f"not at its place in {self.files[file].name}")
             return file, *locate_member(content, entry)
 
-    def _as_stored(self, samples: SourceListing) -> SourceListing:
-        listing = SourceListing({}, samples.refused, samples.classes)
-        for place, label, name in samples.places.values():
-            self.add_as_stored(listing, name, label, place)
-        return listing
-
     def _read_names(self, name: str) -> list[str]:
         """Read the nearest list called `name`; return [] if there is none."""
         for each in self.find_companions():
@@ -227,11 +130,10 @@ class WebDataset(ShardSource):
         shard: SourceListing,
         full_names: Mapping[str, str],
         samples: SourceListing,
-        read_label: Callable[[SourceListing, Mapping[str, str]], Label | None],
+        wanted: tuple[str, ...],
     ) -> None:
         """Add the samples of a shard, or the reasons for refusing them."""
         samples.refused |= shard.refused
-        wanted = (".mp4",) if self.kind == "p" else EXTENSIONS
         grouped: dict[str, dict[str, str]] = defaultdict(dict)
         for name in shard.places:
             folder, slash, file = name.rpartition("/")
@@ -241,9 +143,9 @@ class WebDataset(ShardSource):
             images = [name for suffix, name in members.items() if suffix in wanted]
             if len(images) == 1:
                 with samples.refuse_damaged(images[0], "its label cannot be read: "):
-                    label = read_label(shard, members)
+                    label = self._read_label(shard, members)
                     own = full_names.get(key) or _decode_name(images[0])
-                    samples.add(key, _Sample(shard.places[images[0]], label, own))
+                    samples.add(key, Sample(shard.places[images[0]], label, own))
             elif images:
                 samples.refused[key] = f"has {len(images)} images"
             elif others := [name for name in members.values() if is_image(name)]:
@@ -256,9 +158,13 @@ class WebDataset(ShardSource):
         check_label_size(shard.places[name][-1])
         return parse_label(read_member(self, shard.places[name]), in_json=".cls" not in members)
 
+    def read_sample(self, place: Any) -> bytes:
+        """Read the member of one sample."""
+        return read_member(self, place)
+
     def read_bytes(self, key: str) -> bytes:
         """Read the member of one image."""
-        return read_member(self, self._place(key))
+        return self.read_sample(self._place(key))
 
 
 def is_webdataset(place: Place) -> bool:
@@ -357,7 +263,7 @@ class _Found(NamedTuple):
         return next(iter(self.labels.values()), None)
 
 
-class Parquet(ShardSource):
+class Parquet(IndexedSource):
     """Images in Parquet files.
 
     The column of images is a struct of ``bytes`` and ``path``, or binary; labels are names, or integers
@@ -369,50 +275,53 @@ class Parquet(ShardSource):
 
     def build(self) -> SourceListing:
         """Read all files once, and list keys and sizes of their images."""
-        listing, found = SourceListing(), list[_Found]()
-        for number, file in enumerate(self.files):
-            with listing.refuse_damaged(file.name):
-                found += self._read_file(number, listing)
-        if self.kind:
-            return self._as_stored(found, listing)
+        listing = SourceListing()
+        found = self._read_files(listing)
         with name_source_in_errors(self.location):
             _check_agreement([each.labels for each in found], listing.classes)
         return _name_rows(found, listing)
 
-    def find_sample(self, file: int, index: int, name: str) -> Any:
-        """Return the place of row number `index` of a file."""
-        column, starts = find_groups(self.check(file), self.kind)
+    def list_samples(self, kind: Kind) -> SourceListing:
+        """Return a listing of the images, or the videos of a P set, whose places are samples of size 0."""
+        listing = SourceListing()
+        for each in self._read_files(listing, kind):
+            number, group, row = each.place[:3]
+            name = each.path or f"{PurePosixPath(self.files[number].name).stem}/{group}-{row}"
+            listing.add(name, Sample(each.place, each.label, name))
+        return listing
+
+    def find_sample(self, file: int, index: int, name: str, kind: Kind) -> Any:
+        """Return the place of row number `index` of a file of a set."""
+        column, starts = find_groups(self.check(file), kind)
         group = bisect(starts, index) - 1
         return file, group, index - starts[group], column, 0
 
-    def _read_file(self, number: int, listing: SourceListing) -> list[_Found]:
-        """Return the images of a file, and add its class names, or what cannot be read, to `listing`."""
-        file, found = self.files[number], list[_Found]()
-        with file.store.open(file.name) as content:
-            table = tables.open_table(content)
-            schema = _read_schema(table.file.schema_arrow, self.kind, self.label_column)
-            if schema.names not in (None, listing.classes or schema.names):
-                raise ValueError("its class names differ from those of the files before it")
-            listing.classes = listing.classes or schema.names or ()
-            if schema.others:
-                also = f"{', '.join(map(repr, schema.others))} too (see the key image_columns)"
-                remark = f"images are those of column {schema.images!r}; there are others in {also}"
-                listing.remarks = [*dict.fromkeys([*listing.remarks, remark])]
-            for group in range(table.file.num_row_groups):
-                with listing.refuse_damaged(f"{file.name}, row group {group}"):
-                    found += _read_rows(table, schema, number, group, self.kind)
+    def _read_files(self, listing: SourceListing, kind: Kind | None = None) -> list[_Found]:
+        """Return all images, and add the names of classes and what cannot be read to `listing`."""
+        found = list[_Found]()
+        for number, file in enumerate(self.files):
+            with listing.refuse_damaged(file.name), file.store.open(file.name) as content:
+                table = tables.open_table(content)
+                schema = _read_schema(table.file.schema_arrow, kind, self.label_column)
+                if schema.names not in (None, listing.classes or schema.names):
+                    raise ValueError("its class names differ from those of the files before it")
+                listing.classes = listing.classes or schema.names or ()
+                if schema.others:
+                    also = f"{', '.join(map(repr, schema.others))} too (see the key image_columns)"
+                    remark = f"images are those of column {schema.images!r}; there are others in {also}"
+                    listing.remarks = [*dict.fromkeys([*listing.remarks, remark])]
+                for group in range(table.file.num_row_groups):
+                    with listing.refuse_damaged(f"{file.name}, row group {group}"):
+                        found += _read_rows(table, schema, number, group, kind)
         return found
-
-    def _as_stored(self, found: Sequence[_Found], listing: SourceListing) -> SourceListing:
-        for each in found:
-            number, group, row = each.place[:3]
-            name = each.path or f"{PurePosixPath(self.files[number].name).stem}/{group}-{row}"
-            self.add_as_stored(listing, name, each.label, each.place)
-        return listing
 
     def read_bytes(self, key: str) -> bytes:
         """Read the cell of one image."""
-        number, group, row, column, _ = self._place(key)
+        return self.read_sample(self._place(key))
+
+    def read_sample(self, place: Any) -> bytes:
+        """Read the cell of one sample."""
+        number, group, row, column, _ = place
         name, _, part = column.partition(".")
         cell = read_rows(self.check(number), column, group)[row][name]
         data = cell[part] if cell and part else cell

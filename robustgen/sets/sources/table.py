@@ -20,7 +20,6 @@ from robustgen.display.text import format_count
 from robustgen.errors import SourceError
 from robustgen.files.containers.tables import JsonLines, ParquetTable, RowPlace, TabSeparated
 from robustgen.files.lazy import cached_property
-from robustgen.pixels.benchmarks.kinds import Kind
 from robustgen.pixels.imaging.decode import EXTENSIONS, Location
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import DEFAULTS, SourceOptions, class_of, name_source_in_errors
@@ -264,8 +263,6 @@ class TableSource(IndexedSource):
     files : path or URL
         A table, a folder of tables, or a pattern: ``data/test-*.parquet``.
     options : SourceOptions
-    kind : {"c", "p"}, optional
-        Benchmark of the set, if the tables are one of its variants.
     classes : sequence of str
         Names of the classes of a set, in the order of the labels.
     keys : collection of str, optional
@@ -284,11 +281,10 @@ class TableSource(IndexedSource):
         self,
         files: Location | Place,
         options: SourceOptions = DEFAULTS,
-        kind: Kind | None = None,
         classes: Sequence[str] = (),
         keys: Collection[str] | None = None,
     ) -> None:
-        super().__init__(files, options, kind)
+        super().__init__(files, options)
         self._known_keys = keys
         self.columns, self._root = tuple(options.columns) or ("image",), options.image_root
         self._named, self._recorded = bool(options.columns), list(classes)
@@ -329,7 +325,7 @@ class TableSource(IndexedSource):
             more = ", ..." * (len(rows) > _MOST_NAMED)
             some = f"{len(rows)} row{'s' * (len(rows) > 1)} without an image kept"
             listing.remarks = [*listing.remarks, f"{some}: {', '.join(rows[:_MOST_NAMED])}{more}"]
-        if not self.kind and (copies := len(listing.copies.keys() - listing.places.keys())):
+        if copies := len(listing.copies.keys() - listing.places.keys()):
             once = "repeat an earlier one of their table, which is corrupted once, and one image in scores"
             listing.remarks = [*listing.remarks, f"{format_count(copies, 'picture')} {once}"]
         self._add_labels(found)
@@ -352,7 +348,7 @@ class TableSource(IndexedSource):
             listing.remarks = [*listing.remarks, f"labels are not used: {error}"]
             return
         known = {name for name in own.values() if name is not None}
-        if labels and known and (not self.kind or known <= {*self._recorded}):
+        if labels and known and (not self._recorded or known <= {*self._recorded}):
             numbers = list_numbers(known) if labels.are_numbers else None
             listing.classes = self._recorded or numbers or sort_classes(known)
             places = {name: number for number, name in enumerate(listing.classes)}

@@ -15,8 +15,8 @@ from PIL import Image
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.sets.dataset.opening import open_set
+from robustgen.sets.formats.shards import ShardSource
 from robustgen.sets.sources.classes import sample_key, sample_name
-from robustgen.sets.sources.shards import ShardSource
 from tests.helpers import cli, cli_error, errors_of, make_c, maker, put_photo, tree
 from tests.sets.sources.test_shards import put_parquet
 from tests.sets.sources.test_trees import put_tar
