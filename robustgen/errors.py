@@ -16,7 +16,8 @@
 command or its config is wrong.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Final
 
@@ -127,6 +128,15 @@ class ImageError(RobustgenError, ValueError):
 
 class MissingDependencyError(RobustgenError, ImportError):
     """A library, or a file of a library, is missing; the message says what to install."""
+
+
+@contextmanager
+def explain_import(lacking: str, extra: str) -> Iterator[None]:
+    """Turn an ImportError into a MissingDependencyError: what is `lacking`, and the `extra` that has it."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingDependencyError(f"{lacking}: pip install 'robustgen[{extra}]'") from error
 
 
 class DecodingWarning(UserWarning):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from robustgen.errors import ConfigError, MissingDependencyError
+from robustgen.errors import ConfigError, explain_import
 from robustgen.files.storage import save
 
 CHART_SUFFIXES: Final = (".png", ".svg", ".pdf")
@@ -94,12 +94,10 @@ def check_chart_path(path: Path, *others: str) -> None:
 
 
 def _matplotlib() -> Any:
-    try:
+    with explain_import("charts need matplotlib", "plot"):
         import matplotlib
         import matplotlib.figure
         import matplotlib.textpath
-    except ImportError as error:
-        raise MissingDependencyError("charts need matplotlib: pip install 'robustgen[plot]'") from error
     return matplotlib
 
 

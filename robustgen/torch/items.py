@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
+from robustgen.errors import ArgumentError, ArgumentTypeError, explain_import
 from robustgen.pixels.benchmarks.binding import bind
 from robustgen.pixels.benchmarks.corruptions import expand_families
 from robustgen.pixels.benchmarks.editions import get_edition
@@ -23,10 +23,8 @@ from robustgen.sets.sources.imagenet import find_folders_of_classes
 
 def import_torch(name: str) -> Any:
     """Return PyTorch, which the object called `name` needs; raise a MissingDependencyError without it."""
-    try:
+    with explain_import(f"{name} needs PyTorch", "torch"):
         import torch
-    except ImportError as error:
-        raise MissingDependencyError(f"{name} needs PyTorch: pip install 'robustgen[torch]'") from error
     return torch
 
 

@@ -10,18 +10,16 @@ import numpy as np
 from PIL import Image
 
 from robustgen.api import corrupt, corrupt_clip
-from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
+from robustgen.errors import ArgumentError, ArgumentTypeError, explain_import
 from robustgen.pixels.benchmarks.binding import bind
 from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
 from robustgen.torch.items import expand_groups
 
-try:
+with explain_import("transforms need torchvision", "torch"):
     import torch
     from torchvision import tv_tensors
     from torchvision.transforms import v2
     from torchvision.transforms.v2.functional import is_pure_tensor
-except ImportError as _error:
-    raise MissingDependencyError("transforms need torchvision: pip install 'robustgen[torch]'") from _error
 
 if TYPE_CHECKING:
     from torch.nn import Module as _Transform  # torchvision has no types

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, Final, NamedTuple
 
-from robustgen.errors import MissingDependencyError
+from robustgen.errors import explain_import
 from robustgen.files.text_files import parse_json
 
 # Rows with images as text have about a megabyte.
@@ -236,11 +236,9 @@ def import_pyarrow() -> tuple[Any, Any]:
     MissingDependencyError
         pyarrow is not installed.
     """
-    try:
+    with explain_import("Parquet needs pyarrow", "parquet"):
         import pyarrow
         import pyarrow.parquet
-    except ImportError as error:
-        raise MissingDependencyError("Parquet needs pyarrow: pip install 'robustgen[parquet]'") from error
     return pyarrow, pyarrow.parquet
 
 

@@ -5,17 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.errors import MissingDependencyError
+from robustgen.errors import explain_import
 
 
 def import_pycocotools() -> tuple[Any, Any, Any]:
     """Return the modules coco, cocoeval and mask of pycocotools; raise MissingDependencyError without it."""
-    try:
+    with explain_import("scores of detectors need pycocotools", "detection"):
         from pycocotools import coco, cocoeval, mask
-    except ImportError as error:
-        raise MissingDependencyError(
-            "scores of detectors need pycocotools: pip install 'robustgen[detection]'"
-        ) from error
     return coco, cocoeval, mask
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.errors import ConfigError, MissingDependencyError
+from robustgen.errors import ConfigError, explain_import
 from robustgen.files.storage import locate
 from robustgen.lab.models.base import TEXTS, Images, Model, OutOfDeviceMemoryError, explain_text, first_line
 from robustgen.lab.models.preprocessing import RAW, Preprocessing
@@ -163,11 +163,8 @@ def list_weights(model: bytes) -> list[str]:
 
 
 def _open_session(path: Path, runtime: Runtime) -> Any:
-    try:
+    with explain_import("ONNX models need ONNX Runtime", "onnx"):
         import onnxruntime
-    except ImportError as error:
-        message = "ONNX models need ONNX Runtime: pip install 'robustgen[onnx]'"
-        raise MissingDependencyError(message) from error
     if not path.is_file():
         raise ConfigError(f"--model: there is no file {path}")
     if runtime.mixed_precision:

@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.errors import ConfigError, MissingDependencyError
+from robustgen.errors import ConfigError, MissingDependencyError, explain_import
 from robustgen.files.storage import locate
 from robustgen.lab.models.base import (
     TEXTS,
@@ -219,12 +219,8 @@ def import_torch() -> Any:
 
 def import_library(library: str, extra: str) -> Any:
     """Return a module that belongs to an `extra`; raise a MissingDependencyError if it is not installed."""
-    try:
+    with explain_import(f"such a model needs {library}", extra):
         return importlib.import_module(library)
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"such a model needs {library}: pip install 'robustgen[{extra}]'"
-        ) from error
 
 
 def choose_device(wanted: str) -> str:

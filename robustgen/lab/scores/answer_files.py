@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from zipfile import BadZipFile
 
-from robustgen.errors import ArgumentError, MissingDependencyError, RobustgenError, SourceError
+from robustgen.errors import ArgumentError, RobustgenError, SourceError, explain_import
 from robustgen.files.containers.tables import JsonLines, ParquetTable, Rows, TabSeparated
 from robustgen.files.text_files import read_json
 from robustgen.lab.scores.answer_rules import MATCHES, list_values, score_answer
@@ -73,11 +73,8 @@ def _read_csv(path: Path) -> Iterator[Row]:
 
 
 def _read_excel(path: Path) -> Iterator[Row]:
-    try:
+    with explain_import(f"{path}: Excel files need openpyxl", "answers"):
         from openpyxl import load_workbook
-    except ImportError as error:
-        told = "Excel files need openpyxl: pip install 'robustgen[answers]'"
-        raise MissingDependencyError(f"{path}: {told}") from error
     sheet = load_workbook(path, read_only=True, data_only=True).worksheets[0]
     yield from _name_cells(sheet.iter_rows(values_only=True))
 

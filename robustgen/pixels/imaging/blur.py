@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.errors import MissingDependencyError
+from robustgen.errors import explain_import
 from robustgen.pixels.imaging.arrays import UNITS, AnyFloats, Rgb
 from robustgen.pixels.imaging.kernels import blur as blur_loops
 from robustgen.pixels.imaging.kernels import elementwise, exact, intrinsics
@@ -580,11 +580,9 @@ def sum_along_line(values: AnyFloats, radius: float, sigma: float, angle: float)
 
 def check_imagemagick() -> Any:
     """Return wand's image class; raise a MissingDependencyError if it is missing."""
-    try:
+    needed = "motion_blur: imagemagick needs wand, after apt-get install libmagickwand-6.q16-6"
+    with explain_import(needed, "imagemagick"):
         from wand.image import Image as WandImage
-    except ImportError as error:
-        needed = "pip install 'robustgen[imagemagick]' and apt-get install libmagickwand-6.q16-6"
-        raise MissingDependencyError(f"motion_blur: imagemagick needs {needed}") from error
     return WandImage
 
 

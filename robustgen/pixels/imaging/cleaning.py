@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.errors import ArgumentError, MissingDependencyError
+from robustgen.errors import ArgumentError, explain_import
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.pixels.imaging.kernels import elementwise
@@ -234,10 +234,8 @@ class Denoise(Cleaning):
 
 
 def _import_restoration() -> Any:
-    try:
+    with explain_import("denoise needs scikit-image", "demo"):
         from skimage import restoration
-    except ImportError as error:
-        raise MissingDependencyError("denoise needs scikit-image: pip install 'robustgen[demo]'") from error
     return restoration
 
 

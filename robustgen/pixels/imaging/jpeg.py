@@ -16,7 +16,7 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 from PIL import features
 
-from robustgen.errors import ArgumentError, MissingDependencyError
+from robustgen.errors import ArgumentError, explain_import
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.kernels import cosine
 from robustgen.pixels.imaging.third_party import cv2
@@ -129,12 +129,8 @@ def check_libjpeg(library: Libjpeg) -> Libjpeg:
 
 def load_ijg() -> Any:
     """Return the package jpeglib, set to IJG libjpeg 9c; raise a MissingDependencyError if missing."""
-    try:
+    with explain_import("libjpeg: ijg needs jpeglib, which includes IJG libjpeg 9c", "ijg"):
         import jpeglib
-    except ImportError as error:
-        raise MissingDependencyError(
-            "libjpeg: ijg needs jpeglib, which includes IJG libjpeg 9c: pip install 'robustgen[ijg]'"
-        ) from error
     if jpeglib.version.get() != _IJG:
         jpeglib.version.set(_IJG)
     return jpeglib

@@ -24,11 +24,10 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
-from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, WriteError
+from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, WriteError, explain_import
 from robustgen.files.storage.host import read_regular
-from robustgen.pixels.imaging.decode import complain, reason_of
+from robustgen.pixels.imaging.decode import complain, decode
 from robustgen.pixels.imaging.frames import USUAL_RATE, Clip, peek
 from robustgen.pixels.imaging.third_party import cv2
 
@@ -415,12 +414,8 @@ def check_kept(kept: int, count: int) -> None:
 @cache
 def import_av() -> Any:
     """Return the package PyAV; raise a MissingDependencyError without it."""
-    try:
+    with explain_import("videos need PyAV (make-p --format png does not)", "video"):
         import av
-    except ImportError as error:
-        raise MissingDependencyError(
-            "videos need PyAV: pip install 'robustgen[video]', or make-p --format png"
-        ) from error
     return av
 
 
@@ -651,7 +646,7 @@ def stack_frames(files: Iterable[tuple[str, bytes]], path: object) -> Frames:
         A file is damaged, sizes differ, or there are no files; the message names the file or `path`.
     """
     numbered = sorted((_number(Path(name)), name, data) for name, data in files)
-    return _stack((_read_image(name, data) for _, name, data in numbered), path)
+    return _stack((decode(io.BytesIO(data), name) for _, name, data in numbered), path)
 
 
 def _stack(frames: Iterable[Frames], path: object) -> Frames:
@@ -659,15 +654,6 @@ def _stack(frames: Iterable[Frames], path: object) -> Frames:
     if len({frame.shape for frame in frames}) != 1:
         raise ImageError(f"{path}: " + ("frames differ in size" if frames else "contains no frames"))
     return np.stack(frames)
-
-
-def _read_image(name: str, data: bytes) -> Frames:
-    try:
-        with Image.open(io.BytesIO(data)) as image:
-            return np.asarray(image.convert("RGB"))
-    # On hostile bytes, Pillow's decoders raise nearly any exception, including MemoryError.
-    except Exception as error:
-        raise ImageError(f"{name}: {reason_of(error)}") from error
 
 
 def _map_array(path: Path) -> Frames:

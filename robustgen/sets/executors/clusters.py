@@ -16,9 +16,9 @@ from robustgen import __version__
 from robustgen.errors import (
     ArgumentError,
     ConfigError,
-    MissingDependencyError,
     RobustgenError,
     WriteError,
+    explain_import,
     name_error,
 )
 from robustgen.sets.executors.base import Job, Result, WorkersLostError, wait_for_any
@@ -131,10 +131,8 @@ class DaskCluster(Cluster):
     def __init__(self, address: str) -> None:
         if not address:
             raise ConfigError("dask needs the address of its scheduler, such as dask:tcp://head:8786")
-        try:
+        with explain_import("dask needs a library", "dask"):
             import distributed
-        except ImportError as error:
-            raise MissingDependencyError("dask needs a library: pip install 'robustgen[dask]'") from error
         self.address, self._distributed, self.deaths = address, distributed, (distributed.KilledWorker,)
 
     @contextmanager
@@ -193,11 +191,9 @@ class RayCluster(Cluster):
     scheduler = "Ray cluster"
 
     def __init__(self, address: str) -> None:
-        try:
+        with explain_import("ray needs a library", "ray"):
             import ray
             from ray import exceptions
-        except ImportError as error:
-            raise MissingDependencyError("ray needs a library: pip install 'robustgen[ray]'") from error
         # In `--on ray://head:10001`, Ray's own prefix stands for ours.
         self.address, self._ray = f"ray:{address}" if address[:2] == "//" else address or "auto", ray
         self.deaths = (
