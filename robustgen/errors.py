@@ -131,6 +131,15 @@ class MissingDependencyError(RobustgenError, ImportError):
 
 
 @contextmanager
+def raise_as(kind: type[RobustgenError], problem: str, *caught: type[BaseException]) -> Iterator[None]:
+    """Turn an error of one of the types `caught` into one of `kind`: the `problem`, and the reason."""
+    try:
+        yield
+    except caught as error:
+        raise kind(f"{problem}: {getattr(error, 'strerror', None) or error}") from error
+
+
+@contextmanager
 def explain_import(lacking: str, extra: str) -> Iterator[None]:
     """Turn an ImportError into a MissingDependencyError: what is `lacking`, and the `extra` that has it."""
     try:

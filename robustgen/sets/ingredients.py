@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from robustgen.display.progress import track
-from robustgen.errors import ConfigError, ImageError, SourceError, UnknownNameError
+from robustgen.errors import ConfigError, ImageError, SourceError, UnknownNameError, raise_as
 from robustgen.files.storage import Store
 from robustgen.pixels.benchmarks.binding import Bound
 from robustgen.pixels.benchmarks.ingredients import Images, Ingredient, IngredientSpec, OpenedIngredient
@@ -43,14 +43,11 @@ if TYPE_CHECKING:
 def open_depth(spec: IngredientSpec) -> "SetDepth":
     """List the maps, and read some of them."""
     assert spec.place is not None
-    try:
-        with name_source_in_errors(spec.place):
-            trees = _open_trees(find_place(spec.place), spec.store)
-            maps = SetDepth(spec.place, spec.source, spec.settings.get("scale", 1.0), trees)
-            # Report unreadable maps now.
-            maps.describe()
-    except SourceError as error:
-        raise ConfigError(f"depth: {error}") from error
+    with raise_as(ConfigError, "depth", SourceError), name_source_in_errors(spec.place):
+        trees = _open_trees(find_place(spec.place), spec.store)
+        maps = SetDepth(spec.place, spec.source, spec.settings.get("scale", 1.0), trees)
+        # Report unreadable maps now.
+        maps.describe()
     return maps
 
 
@@ -187,12 +184,10 @@ def open_tiles(spec: IngredientSpec) -> "SetTiles":
     from robustgen.pixels.imaging.laion_c_effects import MOST_PICTURES, shrink_to_tile
 
     source, keys, own = spec.source, spec.keys, spec.place is None
-    try:
-        if not own:
+    if not own:
+        with raise_as(ConfigError, "tiles", SourceError):
             source = open_source(spec.place, options=SourceOptions(classes=False, libjpeg=spec.libjpeg))
             keys = source.keys()
-    except SourceError as error:
-        raise ConfigError(f"tiles: {error}") from error
     sides, chosen = [*dict.fromkeys(map(_find_side, spec.parameters))], keys[:MOST_PICTURES]
 
     def shrink(key: str) -> list[Rgb] | None:
@@ -404,10 +399,8 @@ def _read_settings(ingredient: Ingredient, given: Mapping[str, Any]) -> tuple[st
     """Return the place and the checked settings of an ingredient, as `given` in a config."""
     settings = dict[str, Any]()
     for name in given.keys() - {"place"}:
-        try:
+        with raise_as(ConfigError, f"with: {ingredient.name}.{name}", ValueError, TypeError):
             if name not in ingredient.settings:
                 raise UnknownNameError(f"setting of {ingredient.name}", name, ingredient.settings)
             settings[name] = ingredient.settings[name](given[name])
-        except (ValueError, TypeError) as error:
-            raise ConfigError(f"with: {ingredient.name}.{name}: {error}") from error
     return given.get("place"), settings

@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
-from robustgen.errors import ArgumentError, ConfigError, UnknownNameError, quote
+from robustgen.errors import ArgumentError, ConfigError, UnknownNameError, quote, raise_as
 from robustgen.pixels.benchmarks.kinds import (
     CLIP,
     IMAGE,
@@ -190,10 +190,8 @@ def _check_rig(rig: Any) -> Any:
         return rig
     if rig[:1] == "@":
         return f"@{make_absolute(expand_variables(rig[1:]))}"
-    try:
+    with raise_as(ArgumentError, f"{quote(rig)} is no pattern", re.error):
         groups = re.compile(rig).groupindex.keys()
-    except re.error as error:
-        raise ArgumentError(f"{quote(rig)} is no pattern: {error}") from error
     if not groups or groups - {"camera", "scene"}:
         raise ArgumentError(f"{quote(rig)} needs the group (?P<camera>...), (?P<scene>...) or both")
     return rig

@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema
 
-from robustgen.errors import ArgumentError, UnknownNameError, quote
+from robustgen.errors import ArgumentError, UnknownNameError, quote, raise_as
 from robustgen.files.storage import is_url
 
 _MOST_PARTS: Final = 500
@@ -296,10 +296,8 @@ def expand_variables(value: Any) -> Any:
         os.fsencode(value)
     except UnicodeEncodeError as error:
         raise ArgumentError(f"contains {quote(value[error.start])}, which no path can contain") from error
-    try:
+    with raise_as(ArgumentError, value, RuntimeError):
         return value if is_url(value) else str(Path(value).expanduser())
-    except RuntimeError as error:
-        raise ArgumentError(f"{value}: {error}") from error
 
 
 def check_name(name: str) -> str:

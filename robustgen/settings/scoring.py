@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool
 
-from robustgen.errors import ArgumentError, ConfigError, quote
+from robustgen.errors import ArgumentError, ConfigError, quote, raise_as
 from robustgen.settings.fields import (
     Count,
     ExpandedLocation,
@@ -133,11 +133,9 @@ def _read_models(path: object) -> dict[str, ModelFacts] | None:
     if Path(path).suffix.lower() != ".csv":
         rows = read_yaml(Path(path))
     else:
-        try:
-            with Path(path).open(encoding="utf-8-sig", newline="") as file:
-                rows = {str(row.pop("model", "")): row for row in csv.DictReader(file)}
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise ConfigError(f"{path}: cannot be read as CSV ({error})") from error
+        refused = raise_as(ConfigError, f"{path}: cannot be read as CSV", OSError, ValueError, csv.Error)
+        with refused, Path(path).open(encoding="utf-8-sig", newline="") as file:
+            rows = {str(row.pop("model", "")): row for row in csv.DictReader(file)}
         rows = {
             name: {k: convert(ModelFacts, k, text) for k, text in row.items() if text}
             for name, row in rows.items()

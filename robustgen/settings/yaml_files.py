@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from robustgen.errors import ConfigError, UnknownNameError, quote
+from robustgen.errors import ConfigError, UnknownNameError, quote, raise_as
 from robustgen.files.storage.host import read_regular
 
 KeyPath = tuple[int | str, ...]
@@ -122,10 +122,8 @@ def read_document(path: Path) -> Document:
     ConfigError
         The file cannot be read, is not YAML, or contains no mapping.
     """
-    try:
+    with raise_as(ConfigError, f"{path}: cannot be read", OSError):
         data = read_regular(path, _MOST_BYTES)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     try:
         content, lines = parse_yaml(data.decode("utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:

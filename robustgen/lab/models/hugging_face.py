@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from robustgen.display.progress import print_note
-from robustgen.errors import ConfigError
+from robustgen.errors import ConfigError, raise_as
 from robustgen.lab.models.base import Model
 from robustgen.lab.models.preprocessing import Preprocessing, check_fields
 from robustgen.sets.sources.classes import name_folders
@@ -33,11 +33,10 @@ def read_preprocessing(module: Any) -> Preprocessing | None:
     for name, key in _FILES.items():
         path = _find_file(str(module.name_or_path or ""), name)
         if path:
-            try:
+            damages = OSError, ValueError, KeyError, TypeError, AttributeError
+            with raise_as(ConfigError, f"{path}: not the file of an image processor", *damages):
                 content = json.loads(path.read_text(encoding="utf-8"))
                 keys = _translate(content[key] if key else content)
-            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-                raise ConfigError(f"{path}: not the file of an image processor: {error}") from error
             return check_fields(keys, str(path))
     return None
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 import numpy as np
 
-from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError, raise_as
 from robustgen.pixels.benchmarks.parameters import interpolate_parameters, read_calibrated_constants
 
 if TYPE_CHECKING:
@@ -239,10 +239,8 @@ class Corruption(Operation):
             return self.function(image, parameters, rng, *self._list_more(image, shared, given))
         seen = np.asarray(image).view()
         seen.flags.writeable = False
-        try:
+        with raise_as(ArgumentError, f"{self.name} ended the program: SystemExit", SystemExit):
             result = self.function(seen, parameters, rng, *self._list_more(seen, shared, given))
-        except SystemExit as error:
-            raise ArgumentError(f"{self.name} ended the program (SystemExit: {error})") from error
         if not isinstance(result, np.ndarray) or (result.dtype, result.shape) != (seen.dtype, seen.shape):
             raise ArgumentError(f"{self.name} gave {_describe(result)}, not {_describe(seen)}")
         # The result may be the image itself.
@@ -577,10 +575,8 @@ def _rows_at(name: str, parameters: type, table: Mapping[Any, Any], scale: Scale
         if isinstance(table.get(rows), int | str) or rows not in table:
             raise ArgumentError(f"table of {name}: scale {scale} refers to {rows}, which has no rows")
         return _rows_at(name, parameters, table, rows)
-    try:
+    with raise_as(ArgumentTypeError, f"table of {name}: scale {scale}", TypeError):
         return tuple(parameters(*row) if isinstance(row, tuple) else parameters(row) for row in rows)
-    except TypeError as error:
-        raise ArgumentTypeError(f"table of {name}: scale {scale}: {error}") from error
 
 
 def registered_perturbations() -> Mapping[str, Perturbation]:

@@ -7,7 +7,6 @@ Encoders and decoders run on one thread, because their results depend on the num
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -17,7 +16,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from robustgen.errors import ImageError, MissingDependencyError
+from robustgen.errors import ImageError, MissingDependencyError, raise_as
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.frames import USUAL_RATE, Clip, change_rate
@@ -138,15 +137,6 @@ def _open_crop(picture: Any) -> Any:
     return graph
 
 
-@contextmanager
-def _name_encoder(codec: Codec) -> Iterator[None]:
-    """Raise an ImageError for what an encoder refuses; it would look like a failure of the output."""
-    try:
-        yield
-    except import_av().FFmpegError as error:
-        raise ImageError(f"{codec} failed: {error.strerror}") from error
-
-
 def _choose_format(picture: Any, codec: Codec) -> str:
     """Return the pixel format of a picture if the encoder has it, else yuv420p."""
     known = {each.name for each in import_av().codec.Codec(codec, "w").video_formats}
@@ -176,7 +166,9 @@ def _encode(
     file, packets, numbers, stream = io.BytesIO(), list[Any](), count(), None
     matrix, extent, converter = _BT601, _LIMITED, open_converter()
     flags = {"fflags": "+bitexact"} if form == "mp4" else {}
-    with _name_encoder(codec), av.open(file, "w", format=form, options=flags) as container:
+    # An OSError would look like a failure of the output.
+    refused = raise_as(ImageError, f"{codec} failed", av.FFmpegError)
+    with refused, av.open(file, "w", format=form, options=flags) as container:
         for picture in pictures:
             if stream is None:
                 if codec == "libx265" and picture.width < _X265_LEAST_WIDTH:

@@ -25,7 +25,14 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, WriteError, explain_import
+from robustgen.errors import (
+    ArgumentError,
+    ImageError,
+    MissingDependencyError,
+    WriteError,
+    explain_import,
+    raise_as,
+)
 from robustgen.files.storage.host import read_regular
 from robustgen.pixels.imaging.decode import complain, decode
 from robustgen.pixels.imaging.frames import USUAL_RATE, Clip, peek
@@ -524,10 +531,8 @@ def choose_arithmetic() -> str:
 
 
 def _read_bytes(path: Path) -> bytes:
-    try:
+    with raise_as(ImageError, str(path), OSError):
         return read_regular(path)
-    except OSError as error:
-        raise ImageError(f"{path}: {error.strerror}") from error
 
 
 @contextmanager
@@ -536,18 +541,17 @@ def _open_video(data: bytes, name: str, options: Mapping[str, str] = _NONE) -> I
     av = import_av()
     # Later releases of PyAV read damaged metadata without being told.
     lenient = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
-    try:
-        with av.open(
-            io.BytesIO(data), options={"format_whitelist": CONTAINERS, **options}, **lenient
-        ) as container:
-            stream = choose_stream(container)
-            if stream is None:
-                raise ImageError(f"{name}: contains no video")
-            if stream.codec_context is None:
-                raise ImageError(f"{name}: not a complete video (unknown codec)")
-            yield container, stream
-    except av.FFmpegError as error:
-        raise ImageError(f"{name}: not a complete video ({error.strerror})") from error
+    allowed, damage = {"format_whitelist": CONTAINERS, **options}, f"{name}: not a complete video"
+    with (
+        raise_as(ImageError, damage, av.FFmpegError),
+        av.open(io.BytesIO(data), options=allowed, **lenient) as container,
+    ):
+        stream = choose_stream(container)
+        if stream is None:
+            raise ImageError(f"{name}: contains no video")
+        if stream.codec_context is None:
+            raise ImageError(f"{damage} (unknown codec)")
+        yield container, stream
 
 
 def choose_stream(container: Any) -> Any:
@@ -657,10 +661,8 @@ def _stack(frames: Iterable[Frames], path: object) -> Frames:
 
 
 def _map_array(path: Path) -> Frames:
-    try:
+    with raise_as(ImageError, str(path), OSError, ValueError):
         array: Frames = np.lib.format.open_memmap(path, mode="r")
-    except (OSError, ValueError) as error:
-        raise ImageError(f"{path}: {error}") from error
     if array.dtype != np.uint8 or array.ndim != 5 or array.shape[4] != 3:
         raise ImageError(f"{path}: {array.dtype} {array.shape} is not uint8 (N, T, H, W, 3)")
     return array

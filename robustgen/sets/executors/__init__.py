@@ -3,7 +3,14 @@
 from collections.abc import Callable
 from typing import Final
 
-from robustgen.errors import ArgumentError, ConfigError, RobustgenError, UnknownNameError, name_error
+from robustgen.errors import (
+    ArgumentError,
+    ConfigError,
+    RobustgenError,
+    UnknownNameError,
+    name_error,
+    raise_as,
+)
 from robustgen.files.registry import Registry
 from robustgen.sets.executors.base import Executor as Executor
 from robustgen.sets.executors.base import Job as Job
@@ -37,10 +44,8 @@ def read_executor(running: Running) -> Executor | Launcher | None:
     """
     if running.on is None:
         return None
-    try:
+    with raise_as(ConfigError, "--on", ArgumentError):
         on = parse_executor(running.on)
-    except ArgumentError as error:
-        raise ConfigError(f"--on: {error}") from error
     if isinstance(on, Launcher) and (given := sorted(running.flagged & {"overwrite", "shard", "write_plan"})):
         raise ConfigError(f"--on {running.on.partition(':')[0]} and {spell(given[0])} cannot be combined")
     return on

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from robustgen.errors import SourceError, quote
+from robustgen.errors import SourceError, quote, raise_as
 from robustgen.files.text_files import parse_object
 from robustgen.sets.sources.base import name_source_in_errors
 from robustgen.sets.sources.classes import is_folder_name, original_key, sort_classes
@@ -575,12 +575,10 @@ def read_devkit(place: Place, images: Sequence[str], ground_truth: bytes | None 
 def _read_wnids(where: str, content: bytes) -> dict[int, str]:
     from scipy.io import loadmat
 
-    try:
+    with raise_as(SourceError, f"{where}: {_META} is not the devkit's", Exception):
         synsets: Any = loadmat(io.BytesIO(content), squeeze_me=True, variable_names=["synsets"])["synsets"]
         pairs = zip(synsets["ILSVRC2012_ID"], synsets["WNID"], strict=True)
         wnids = {int(number): str(wnid) for number, wnid in pairs}
-    except Exception as error:
-        raise SourceError(f"{where}: {_META} is not the devkit's: {error}") from error
     if wrong := [wnid for wnid in wnids.values() if not re.fullmatch(r"n\d{8}", wnid)]:
         raise SourceError(f"{where}: {_META} has {wrong[0]!r} in place of a WordNet id")
     return wnids

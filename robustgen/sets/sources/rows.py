@@ -15,7 +15,7 @@ from itertools import compress
 from operator import not_
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from robustgen.errors import SourceError, quote
+from robustgen.errors import SourceError, quote, raise_as
 from robustgen.files.containers.tables import ParquetTable
 from robustgen.files.text_files import parse_json
 from robustgen.pixels.imaging.decode import EXTENSIONS
@@ -606,10 +606,8 @@ def _list_json(text: str, where: str) -> Iterator[Table]:
 
 
 def _parse(line: str, row: str) -> Any:
-    try:
+    with raise_as(SourceError, row, ValueError):
         return parse_json(line)
-    except ValueError as error:
-        raise SourceError(f"{row}: {error}") from error
 
 
 def _of_coco(content: Mapping[str, Any], where: str) -> Table:

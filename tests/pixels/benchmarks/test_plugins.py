@@ -270,7 +270,7 @@ def register(function, family="trial"):
         (lambda image: None, "trial:made gave NoneType, not uint8 of shape (40, 48, 3)"),
         (lambda image: image[:5], "gave uint8 of shape (5, 48, 3), not uint8 of shape (40, 48, 3)"),
         (lambda image: image / 3, "gave float64 of shape (40, 48, 3), not uint8"),
-        (leave, "trial:made ended the program (SystemExit: 3)"),
+        (leave, "trial:made ended the program: SystemExit: 3"),
         (black_out, "read-only"),
     ],
 )

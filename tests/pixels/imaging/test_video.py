@@ -390,8 +390,8 @@ def png(side):
     [
         ({}, "no frames"),
         ({"0.png": png(4), "mean.png": b""}, r"mean\.png: "),
-        ({"0.png": png(4), "1.png": b"\x89PNG"}, r"1\.png: "),
-        ({"0.png": png(40)[:2000]}, r"0\.png: "),
+        ({"0.png": png(4), "1.png": b"\x89PNG"}, r"1\.png': "),
+        ({"0.png": png(40)[:2000]}, r"0\.png': "),
         ({"4.png": png(4), "5.png": png(5)}, "size"),
     ],
 )

@@ -5,7 +5,7 @@ import re
 from dataclasses import asdict
 from numbers import Real
 
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, raise_as
 from robustgen.pixels.benchmarks.registry import SUPERCLASS_ACCURACY, Family
 
 
@@ -25,8 +25,6 @@ def check_family(family: Family, name: str) -> Family:
         if not family.find(member) or not isinstance(mean, Real) or not 0 < mean <= 1:
             raise ArgumentError(f"means: {member!r} must be one of its corruptions, its mean from 0 to 1")
     for corruption in family.corruptions.values():
-        try:
+        with raise_as(ArgumentError, f"{corruption.name}: not numbers or texts", TypeError, ValueError):
             json.dumps([asdict(row) for rows in corruption.table.values() for row in rows], allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise ArgumentError(f"{corruption.name}: not numbers or texts: {error}") from error
     return family
