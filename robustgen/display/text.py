@@ -165,6 +165,11 @@ class Table:
     names: int = 1
 
     @property
+    def group_counts(self) -> list[tuple[str, int]]:
+        """Return the headings above those of the columns, and the number of columns below each."""
+        return [(group, len([*columns])) for group, columns in groupby(self.groups)]
+
+    @property
     def full_title(self) -> str:
         """Return the title, which explains the intervals if there are any."""
         cells = [cell for row in self.rows for cell in row if isinstance(cell, Cell) and cell.interval]
@@ -272,8 +277,8 @@ def _list_lines(table: Table, width: int) -> Iterator[str]:
     widths = table.widths
     if any(table.groups):
         pieces, start = [], 0
-        for label, columns in groupby(table.groups):
-            end = start + len([*columns])
+        for label, count in table.group_counts:
+            end = start + count
             pieces.append(f" {label} ".center(_span(widths[start:end]), "-" if label else " "))
             start = end
         yield "  ".join(pieces).rstrip()
@@ -342,9 +347,8 @@ def _latex(table: Table) -> str:
     grid = [map(_escape, table.heads), *zip(*columns, strict=True)]
     head, *rows = [" & ".join(row) + r" \\" for row in grid]
     groups, rules, end = list[str](), list[str](), 0
-    for label, run in groupby(table.groups):
-        start, end = end + 1, end + len([*run])
-        count = end - start + 1
+    for label, count in table.group_counts:
+        start, end = end + 1, end + count
         groups.append(rf"\multicolumn{{{count}}}{{c}}{{{_escape(label)}}}" if label else " & " * (count - 1))
         rules += [rf"\cmidrule(lr){{{start}-{end}}}"] * bool(label)
     lines = [

@@ -224,14 +224,19 @@ class AnswerReport:
         levels = sorted({level for _, level in self.averaged})
         told = f"severit{'y' if len(levels) == 1 else 'ies'} {', '.join(map(str, levels))}"
         tables.append(Table(f"Accuracy in % by corruption: {self.lead}; {told}", columns, rows))
-        titles = {model: f"Accuracy in %{f' of {model}' * several}" for model in self.answers}
         for model, answers in self.answers.items():
             cells = {cell: float(each.mean()) for cell, each in answers.items() if cell}
             if len({level for _, level in cells}) > 1:
-                tables.append(tabulate_severities(f"{titles[model]} by severity", cells))
-        for model in self.answers if self.groups else ():
-            rows = [list_row(category, model, category) for category in self.groups]
-            tables.append(Table(f"{titles[model]} by category", ["", "Clean", *heads], rows))
+                title = f"Accuracy in %{f' of {model}' * several} by severity"
+                tables.append(tabulate_severities(title, cells))
+        if self.groups:
+            rows = [
+                [model] * several + list_row(category, model, category)
+                for model in self.answers
+                for category in self.groups
+            ]
+            columns = ["", *[""] * several, "Clean", *heads]
+            tables.append(Table("Accuracy in % by category", columns, rows, names=1 + several))
         pairs = {model: [self.differences[model, name] for name in _MEANS] for model in [*self.answers][1:]}
         rows = [
             [model, *(cell for each in own for cell in (_show(*each[:3], form="+.1f"), _show_chance(each.p)))]

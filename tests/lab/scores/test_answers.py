@@ -13,7 +13,7 @@ from robustgen.lab.scores.answers import AnswerReport
 from robustgen.metrics.intervals import clustered_interval, mean_interval
 from tests.browser import NO_BROWSER
 from tests.helpers import cli, cli_error
-from tests.lab.inspection.test_pages import page_data
+from tests.lab.inspection.test_pages import PAPER_A4, page_data, print_on, resize
 
 CELLS = (("fog", 3), ("contrast", 3))
 PATTERNS = ("--results", "{model}/{corruption}-{severity}", "--clean-results", "{model}/clean")
@@ -497,3 +497,34 @@ def test_the_page_fits_every_width(browser, two, tmp_path, width):
         word in text for word in ("NaN", "Infinity", "undefined", "None")
     )
     assert not browser.errors()
+
+
+@NO_BROWSER
+def test_names_stay_in_sight_and_paper_has_two_columns(browser, tmp_path):
+    models, page = [f"model-{number}-of-a-long-family" for number in range(6)], tmp_path / "page.html"
+    put_all(tmp_path, plain, models=models, cells=[*product(("fog", "contrast"), (1, 2, 3, 4, 5))])
+    cli(*command(tmp_path, ".csv", "--category", "kind", "--output", page))
+    browser.open(page)
+    resize(browser, 390)
+    # Of each table that is wider than the window: how far its names are from its edge once it is scrolled.
+    moved = """[...document.querySelectorAll('.scroll')].filter(
+        (each) => each.scrollWidth > each.clientWidth
+    ).map((each) => {
+      each.scrollLeft = 9999;
+      const name = each.querySelector('tbody td').getBoundingClientRect().left;
+      return [each.scrollLeft, name - each.getBoundingClientRect().left]; })"""
+    found = browser.run(moved)
+    assert found and all(scrolled > 0 and abs(left) < 1 for scrolled, left in found)
+    drawn = "[...document.querySelectorAll('.panel')].filter((each) => each.checkVisibility()).length"
+    assert browser.run("document.querySelectorAll('.panel').length") == 12 and browser.run(drawn) == 2
+    print_on(browser, PAPER_A4)
+    # Neighbouring columns do not overlap.
+    boxes = """[...document.querySelectorAll('.tables > section')].map((each) => {
+      const own = each.getBoundingClientRect(), table = each.querySelector('table').getBoundingClientRect();
+      return [own.left, own.right, table.right]; })"""
+    found = browser.run(boxes)
+    assert all(table <= right + 1 for _, right, table in found) and len({left for left, *_ in found}) == 2
+    assert browser.run(drawn) == 2 and "Bars go" not in browser.run("document.body.innerText")
+    browser.run("document.querySelectorAll('details')[3].open = true")
+    assert browser.run(drawn) == 4
+    browser.call("Emulation.setEmulatedMedia", media="")
