@@ -33,8 +33,7 @@ _MEASURED = (
     f"--source {{digits}} --target 0 --severities 0,5 --limit 2 --output a.json --jobs 1 --input-size 32 "
     f"{MODEL}"
 )
-_CCC = "--source {photos} --accuracy-table {table} --target 0 --speed 2 --length 6 --output s.jsonl --jobs 1"
-_SHARDS = "--format webdataset --output shards"
+_CCC = "--source {photos} --accuracy-table {table} --target 0 --speed 2 --length 6 --output shards --jobs 1"
 _COLOURS = "--model {colours} --classes {rgb} --preprocessing mean=0 --preprocessing std=1 --output found"
 _ICONS = "--style google={google} --style fluent={fluent} --output out --jobs 1"
 _COPIES = "--source {photos} --copies 1 --output out --jobs 1"
@@ -133,14 +132,13 @@ EFFECTS = {
             "--config": "--config {seeded}",
             "--set": "--set seed=1",
             "--source": "--source {fewer}",
-            "--levels": (f"--source {{deep}} --levels 0,65535 {_SHARDS}", "--levels 0,30000"),
+            "--levels": ("--source {deep} --levels 0,65535", "--levels 0,30000"),
             "--accuracy-table": ("--target 40", "--accuracy-table {other_table}"),
             "--target": "--target 40",
             "--speed": "--speed 1",
             "--length": "--length 3",
-            "--format": _SHARDS,
-            "--output": "--output other.jsonl",
-            "--overwrite": (f"stream ccc {{own}} {_SHARDS} --seed 1 ; {_SHARDS}", "--overwrite"),
+            "--output": "--output other",
+            "--overwrite": ("stream ccc {own} --seed 1 ;", "--overwrite"),
         },
     ),
     "filter a": filtered("a", "candidates", max_confidence=0.9, per_confusion=1),

@@ -47,7 +47,7 @@ def test_streams(source, tmp_path):
     np.savez(tmp_path / "table.npz", **accuracies)
     cli(
         *("stream", "ccc", "--target", "0", "--speed", "2", "--jobs", "1", "--length", "8"),
-        *("--accuracy-table", tmp_path / "table.npz", "--source", source, "--format", "webdataset"),
+        *("--accuracy-table", tmp_path / "table.npz", "--source", source),
         *("--output", tmp_path),
         status=1,
     )

@@ -135,21 +135,22 @@ def score(options: StreamScoring) -> None:
 @stream.command(cls=Command)
 @takes(parts=(Part.SOURCE, Part.SELECTION, Part.EDITION, Part.JOBS), choices=Choices, playing=CccPlaying)
 def ccc(choices: Choices, playing: CccPlaying) -> None:
-    """Draw a run of CCC: images whose accuracy stays at a target while corruptions change.
+    """Write a run of CCC: images whose accuracy stays at a target while corruptions change.
+
+    The shards are WebDatasets in the layout of the published ones. robustgen.torch.CccDataset creates the
+    images on the fly.
 
     Examples
     --------
     robustgen stream ccc --source val --accuracy-table accuracies.json
-    robustgen stream ccc --source val --accuracy-table accuracies.json --format webdataset
+    robustgen stream ccc --source val --accuracy-table accuracies.json --target 40 --length 25000
     """
     choices.require_source()
     stop_in_order()
-    from robustgen.display.progress import track
-    from robustgen.files.storage import save
     from robustgen.pixels.benchmarks.kinds import IMAGE, require
     from robustgen.related.streams.accuracy_files import load_accuracy_table
     from robustgen.related.streams.ccc import CccRun
-    from robustgen.related.streams.rows import draw_rows, format_ccc_row
+    from robustgen.related.streams.shards import write_shards
     from robustgen.sets.dataset.selection import describe_chosen, open_chosen_source, select_keys
 
     table = load_accuracy_table(playing.accuracy_table)
@@ -167,18 +168,10 @@ def ccc(choices: Choices, playing: CccPlaying) -> None:
         raise ConfigError(f"{playing.accuracy_table}: {error}") from error
     if run.images_per_cell < run.speed:
         echo(f"{len(keys)} images are fewer than {run.speed}: each cell shows all once", err=True)
-    if playing.format == "jsonl":
-        output = playing.output or "out/stream-ccc.jsonl"
-        rows = track(draw_rows(run, source, keys), len(run), "images")
-        save(output, (f"{format_ccc_row(row)}\n".encode() for row in rows), f"--output {output}")
-        echo(f"{format_count(len(run), 'image')} in {format_count(cells, 'cell')}, in {format_path(output)}")
-        return
-    from robustgen.related.streams.shards import write_shards
-
-    output = playing.output or "out/ccc"
-    done = write_shards(run, source, keys, output, jobs=choices.jobs, overwrite=playing.overwrite)
+    done = write_shards(run, source, keys, playing.output, jobs=choices.jobs, overwrite=playing.overwrite)
     echo(
-        f"{format_count(done.made, 'image')} ({format_size(done.size)}) in {done.seconds:.1f} s, "
+        f"{format_count(done.made, 'image')} of {format_count(cells, 'cell')} ({format_size(done.size)}) in "
+        f"{done.seconds:.1f} s, "
         f"{done.kept} were there already, in {format_path(done.location)}"
     )
     for failure in done.failures[:_MOST_NAMED]:

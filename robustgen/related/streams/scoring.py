@@ -1,6 +1,6 @@
 """`robustgen stream score`: errors along a stream, by corruption and visit."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from robustgen.errors import ArgumentError, SourceError
 from robustgen.lab.scores.table_page import name_models
 from robustgen.metrics.classification import top1_mistakes
 from robustgen.metrics.intervals import clustered_interval
-from robustgen.related.streams.rows import CccFile, holds_ccc, read_rows
+from robustgen.related.streams.rows import read_rows
 from robustgen.related.streams.settings import StreamScoring
 
 MEAN: Final = "mean"
@@ -168,7 +168,7 @@ def score_stream(options: StreamScoring) -> StreamScores:
         The stream cannot be read, or a file does not have a prediction for each of its lines.
     """
     try:
-        lines = [*_read_lines(options.stream)]
+        lines = [(row.key, row.corruption, row.visit, row.label) for row in read_rows(options.stream)]
     except ArgumentError as error:
         raise SourceError(str(error)) from error
     if not lines:
@@ -185,17 +185,6 @@ def score_stream(options: StreamScoring) -> StreamScores:
         names,
         rounds,
     )
-
-
-def _read_lines(stream: Path) -> Iterator[tuple[str, str, int, int]]:
-    """Yield key, corruption, visit and label of each line."""
-    if holds_ccc(stream):
-        file = CccFile(stream)
-        for row in map(file.__getitem__, range(len(file))):
-            yield row.key, " + ".join(sorted((row.n1, row.n2))), 1, row.label
-        return
-    for line in read_rows(stream):
-        yield line.key, line.corruption, line.visit, line.label
 
 
 def _number(values: Sequence[Any], known: Sequence[Any]) -> NDArray[Any]:

@@ -83,10 +83,8 @@ class CccPlaying(Options):
     """images per cell"""
     length: Annotated[Count, Flag(STREAM, "N", usual=True)] = 7_500_000
     """number of images"""
-    format: Annotated[Literal["jsonl", "webdataset"], Flag(OUTPUT, usual=True)] = "jsonl"
-    """lines that name the images, or the images themselves"""
-    output: Annotated[str | None, Flag(OUTPUT, "PATH", usual=True)] = None
-    """output; default out/stream-ccc.jsonl, for webdataset the folder out/ccc"""
+    output: Annotated[str, Flag(OUTPUT, "DIR", usual=True)] = "out/ccc"
+    """folder or URL of the shards"""
     overwrite: Annotated[StrictBool, Flag(RUNNING)] = False
     """start over if the output has other content"""
 

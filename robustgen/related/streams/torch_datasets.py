@@ -2,15 +2,14 @@
 
 import operator
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
-from robustgen.errors import ArgumentError, ImageError
-from robustgen.pixels.benchmarks.editions import get_edition
+from robustgen.errors import ArgumentError
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.decode import Location, as_rgb
 from robustgen.pixels.imaging.jpeg import round_trip
@@ -18,13 +17,11 @@ from robustgen.related.streams.ccc import (
     IMAGES,
     AccuracyTable,
     CccRun,
-    CccStep,
     StreamCell,
-    draw_geometry,
     make_image,
 )
-from robustgen.related.streams.rows import CccFile, StreamRow, holds_ccc, read_rows
-from robustgen.torch.datasets import Maker, open_corrupter
+from robustgen.related.streams.rows import StreamRow, read_rows
+from robustgen.torch.datasets import open_corrupter
 from robustgen.torch.items import (
     Key,
     MapStyle,
@@ -34,130 +31,6 @@ from robustgen.torch.items import (
     resolve_quality,
     split_pair,
 )
-
-# --- players of streams: one for single corruptions, one for the pairs of CCC ----------------------
-
-Keys = Callable[[int], str]
-"""A function that returns the key of an item by its index."""
-
-
-class DomainPlayer:
-    """Creates images from rows that name one corruption each; messages call them `name`."""
-
-    def __init__(
-        self, base: MapStyle, rows: Iterable[StreamRow], name: str, keys: Keys, corrupter: Maker
-    ) -> None:
-        self._base, self._keys, self._corrupter = base, keys, corrupter
-        # For millions of rows: a few numbers each, which processes share.
-        self._places, self._numbers = array("q"), array("q")
-        self._visits, self._resets = array("q"), array("b")
-        places = _list_places(base, keys)
-        variants: dict[tuple[str, float], tuple[int, Variant]] = {}
-        for number, row in enumerate(rows, 1):
-            if row.key not in places:
-                raise ArgumentError(f"{name}, line {number}: the data set has no image {row.key!r}")
-            # The edition without the size, as in imagenet@384.
-            own = corrupter.recipe.edition.partition("@")[0]
-            if row.edition not in ("", own):
-                raise ArgumentError(f"{name}: was drawn for the edition {row.edition!r}, not for {own!r}")
-            what = row.corruption, row.severity
-            if what not in variants:
-                try:
-                    variants[what] = len(variants), find_variant(corrupter.recipe, *what)
-                except ValueError as error:
-                    raise ArgumentError(f"{name}, line {number}: {error}") from error
-            self._places.append(places[row.key])
-            self._numbers.append(variants[what][0])
-            self._visits.append(row.visit)
-            self._resets.append(row.reset)
-        self.variants: tuple[Variant, ...] = tuple(variant for _, variant in variants.values())
-
-    def variant(self, index: int) -> Variant:
-        """Return corruption and severity."""
-        return self.variants[self._numbers[index]]
-
-    def visit(self, index: int) -> int:
-        """Return the number of the visit."""
-        return self._visits[index]
-
-    def reset(self, index: int) -> bool:
-        """Return whether the model should be reset before the item."""
-        return bool(self._resets[index])
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def play(self, index: int) -> tuple[Any, Any]:
-        """Return the corrupted image with the target of its source."""
-        source = self._places[index]
-        image, target = split_pair(self._base[source], source)
-        return self._corrupter.make(self.variant(index), self._keys(source), image), target
-
-
-class CccPlayer:
-    """Creates images from the rows of a CCC stream, which are read from their file on demand.
-
-    Raises
-    ------
-    ArgumentError
-        The file names an image that `base` does not have. Each row is checked when read, the first one now.
-    """
-
-    variants: tuple[Variant, ...] = ()
-
-    def __init__(
-        self,
-        base: MapStyle,
-        rows: CccFile,
-        keys: Keys,
-        jpeg: int | None,
-        transform: Callable[[Any], Any] | None,
-    ) -> None:
-        self._base, self._rows, self._jpeg, self._transform = base, rows, jpeg, transform
-        self._places = _list_places(base, keys)
-        self._find(0)
-
-    def _find(self, index: int) -> int:
-        key = self._rows[index].key
-        if key not in self._places:
-            raise ArgumentError(f"{self._rows.name}, line {index + 1}: the data set has no image {key!r}")
-        return self._places[key]
-
-    def variant(self, index: int) -> StreamCell:
-        """Return both corruptions with their severities."""
-        return self._rows[index].cell
-
-    def visit(self, index: int) -> int:
-        """Return 1: a run of CCC is one visit."""
-        return 1
-
-    def reset(self, index: int) -> bool:
-        """Return False: the model is never reset in CCC."""
-        return False
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def play(self, index: int) -> tuple[Any, Any]:
-        """Return the corrupted image with the target of its source."""
-        row, source = self._rows[index], self._find(index)
-        image, target = split_pair(self._base[source], source)
-        picture = as_picture(image)
-        step = row.step(source)
-        if draw_geometry(step, *picture.size)[0] != row.geometry:
-            size = f"{picture.width} x {picture.height}"
-            raise ImageError(f"{size} pixels is not the size that the stream was drawn for", row.key)
-        made = make_picture(step, picture, self._jpeg)
-        return (self._transform(made) if self._transform else made), target
-
-
-def _list_places(base: MapStyle, keys: Keys) -> dict[str, int]:
-    return {keys(index): index for index in range(len(base))}
-
-
-Player = DomainPlayer | CccPlayer
-"""Players, with the methods of `StreamDataset` and `play`."""
-
 
 # --- CCC on the fly: the millions of images of a run, in constant memory ---------------------------
 
@@ -236,21 +109,9 @@ class CccDataset:
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         step = self.run[operator.index(index)]
         image, target = split_pair(self.base[step.image], step.image)
-        made = make_picture(step, as_picture(image), self.jpeg)
+        pixels = make_image(step, as_rgb(image))
+        made = Image.fromarray(pixels if self.jpeg is None else round_trip(pixels, self.jpeg))
         return (self.transform(made) if self.transform else made), target
-
-
-def as_picture(image: Any) -> Image.Image:
-    """Return an image of the base as a Pillow image of mode RGB."""
-    return image if isinstance(image, Image.Image) and image.mode == "RGB" else Image.fromarray(as_rgb(image))
-
-
-def make_picture(step: CccStep, picture: Image.Image, jpeg: int | None) -> Image.Image:
-    """Return the image of `step`, read from a JPEG file of that quality if one is given."""
-    pixels = make_image(step, picture)
-    if jpeg is not None:
-        pixels = round_trip(pixels, jpeg)
-    return Image.fromarray(pixels)
 
 
 class StreamDataset:
@@ -262,16 +123,14 @@ class StreamDataset:
     Parameters
     ----------
     base, seed, edition, key, jpeg, transform
-        As in `CorruptedDataset`; the pixels of a key, corruption and severity are the same. The lines of a
-        CCC stream contain their own seeds, and its edition is ``"imagenet"``.
+        As in `CorruptedDataset`; the pixels of a key, corruption and severity are the same.
     stream : path, or iterable of StreamRow
-        A file written by `robustgen stream`. Lines of a CCC stream are read on demand, so that memory does
-        not grow with their number.
+        A file written by `robustgen stream`.
 
     Attributes
     ----------
     variants : tuple of Variant
-        The corruptions at their severities, in the order of their first use; empty for CCC, see `variant`.
+        The corruptions at their severities, in the order of their first use.
 
     Raises
     ------
@@ -310,31 +169,54 @@ class StreamDataset:
         self.base: MapStyle = base
         self.key: Callable[[int], str] = resolve_keys(base, key)
         path = Path(stream) if isinstance(stream, str | PathLike) else None
-        if path and holds_ccc(path):
-            if get_edition(edition).name != "imagenet" or seed:
-                raise ArgumentError(f"{stream}: a CCC stream has edition 'imagenet', and its own seeds")
-            quality = resolve_quality(jpeg, edition)
-            self._player: Player = CccPlayer(base, CccFile(path), self.key, quality, transform)
-        else:
-            rows: Any = read_rows(path) if path else stream
-            corrupter = open_corrupter(edition, seed, jpeg, transform)
-            self._player = DomainPlayer(base, rows, str(path or "stream"), self.key, corrupter)
-        self.variants: tuple[Variant, ...] = self._player.variants
+        rows: Any = read_rows(path) if path else stream
+        self._corrupter = open_corrupter(edition, seed, jpeg, transform)
+        # For millions of rows: a few numbers each, which processes share.
+        self._places, self._numbers = array("q"), array("q")
+        self._visits, self._resets = array("q"), array("b")
+        self.variants: tuple[Variant, ...] = tuple(self._list_variants(rows, str(path or "stream")))
 
-    def variant(self, index: int) -> Variant | StreamCell:
-        """Return corruption and severity of an item; for CCC both corruptions with their severities."""
-        return self._player.variant(index)
+    def _list_variants(self, rows: Iterable[StreamRow], name: str) -> Iterator[Variant]:
+        """Store the rows of a stream called `name` in messages, and yield the variants at their first use."""
+        places = {self.key(index): index for index in range(len(self.base))}
+        # The edition without the size, as in imagenet@384.
+        edition = self._corrupter.recipe.edition.partition("@")[0]
+        known: dict[tuple[str, float], int] = {}
+        for number, row in enumerate(rows, 1):
+            if row.key not in places:
+                raise ArgumentError(f"{name}, line {number}: the data set has no image {row.key!r}")
+            if row.edition not in ("", edition):
+                raise ArgumentError(f"{name}: was drawn for the edition {row.edition!r}, not for {edition!r}")
+            what = row.corruption, row.severity
+            if what not in known:
+                known[what] = len(known)
+                try:
+                    variant = find_variant(self._corrupter.recipe, *what)
+                except ValueError as error:
+                    raise ArgumentError(f"{name}, line {number}: {error}") from error
+                yield variant
+            self._places.append(places[row.key])
+            self._numbers.append(known[what])
+            self._visits.append(row.visit)
+            self._resets.append(row.reset)
+
+    def variant(self, index: int) -> Variant:
+        """Return corruption and severity of an item."""
+        return self.variants[self._numbers[index]]
 
     def visit(self, index: int) -> int:
         """Return the number of the pass through the corruptions that an item belongs to, from 1."""
-        return self._player.visit(index)
+        return self._visits[index]
 
     def reset(self, index: int) -> bool:
         """Return whether the model should be reset before this item."""
-        return self._player.reset(index)
+        return bool(self._resets[index])
 
     def __len__(self) -> int:
-        return len(self._player)
+        return len(self._places)
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        return self._player.play(range(len(self))[operator.index(index)])
+        place = range(len(self))[operator.index(index)]
+        source = self._places[place]
+        image, target = split_pair(self.base[source], source)
+        return self._corrupter.make(self.variant(place), self.key(source), image), target

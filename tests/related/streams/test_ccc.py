@@ -3,7 +3,6 @@
 import itertools
 import math
 import pickle
-import threading
 
 import cv2
 import numpy as np
@@ -15,7 +14,6 @@ from robustgen.errors import ArgumentError
 from robustgen.pixels.benchmarks.registry import interpolate_parameters
 from robustgen.pixels.imaging.blur import disk
 from robustgen.related.streams import ccc
-from robustgen.related.streams.rows import draw_rows
 from tests.golden.outputs import read_outputs
 from tests.helpers import photo
 
@@ -268,22 +266,3 @@ def test_a_dataset_plays_a_run():
         CccDataset(base, {}, images=10)
     with pytest.raises(ArgumentError, match="jpeg must be a quality"):
         CccDataset(base, a_table(20), images=10, jpeg=100)
-
-
-def test_sizes_on_a_server_are_asked_for_many_at_once():
-    class Pictures:
-        location, label = "memory://pictures", lambda _, key: 0
-
-        def __init__(self):
-            self.asked, self.together = [], threading.Barrier(4, timeout=20)
-
-        def dimensions(self, key):
-            self.asked.append(key)
-            if len(self.asked) > 1:
-                self.together.wait()
-            return 300, 260
-
-    run = ccc.CccRun(a_table(0), sources=5, baseline=0, speed=7, seed=43, images=500)
-    pictures, keys = Pictures(), [*"abcde"]
-    drawn = [*draw_rows(run, pictures, keys)]
-    assert len(drawn) == len(run) and sorted(pictures.asked) == keys

@@ -1,4 +1,4 @@
-"""CCC on the command line: lines of a run, how they are played, shards as published, and measured tables."""
+"""CCC on the command line: shards as published, and measured tables."""
 
 import io
 import itertools
@@ -12,10 +12,10 @@ import pytest
 from PIL import Image
 
 import robustgen
-from robustgen.errors import ArgumentError, ImageError
+from robustgen.errors import ArgumentError
 from robustgen.files import ledger
 from robustgen.related.streams import accuracy_files, ccc, measuring, shards
-from robustgen.torch import CccDataset, SourceDataset, StreamDataset
+from robustgen.torch import CccDataset, SourceDataset
 from tests.digits import PLAIN, expected_logits, pictures, put_model
 from tests.helpers import cli, cli_error, latest, put_photo, tree
 
@@ -40,116 +40,6 @@ def table(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def drawn(table, photos, tmp_path_factory):
-    """The file of a run of 60 images, and its rows."""
-    path = tmp_path_factory.mktemp("drawn") / "run.jsonl"
-    flags = ("--accuracy-table", table, "--source", photos, "--length", "60", "--output", path)
-    assert "60 images in 30 cells" in cli("stream", *RUN, *flags).stdout
-    return path, [json.loads(line) for line in path.read_text().splitlines()]
-
-
-# --- lines ---------------------------------------------------------------------------------------
-
-
-def test_lines_name_images_corruptions_and_crops(drawn, table, photos):
-    _, rows = drawn
-    run = ccc.CccRun(accuracy_files.load_accuracy_table(table), 5, 0, 2, 43, 60)
-    source = SourceDataset(photos)
-    for row, step in zip(rows, (run[index] for index in range(60)), strict=True):
-        assert (row["n1"], row["s1"], row["n2"], row["s2"]) == step.cell
-        assert (row["key"], row["label"]) == (source.keys[step.image], source[step.image][1])
-        left, upper, right, lower = row["box"]
-        width, height = source[step.image][0].size
-        assert 0 <= left < right <= width and 0 <= upper < lower <= height
-    names = [name for name, _ in itertools.groupby(row["n1"] for row in rows)]
-    assert names == [*itertools.islice(ccc.draw_corruptions(0, 43), len(names))]
-    assert {row["flip"] for row in rows} == {True, False}
-
-
-def test_the_seed_is_that_of_the_run(drawn, table, photos, tmp_path):
-    path = tmp_path / "other.jsonl"
-    flags = ("--accuracy-table", table, "--source", photos, "--length", "4", "--output", path)
-    cli("stream", *RUN, *flags, "--seed", "44")
-    assert json.loads(path.read_text().splitlines()[0])["n1"] == "contrast"
-    cli("stream", *RUN, *flags, "--seed", "43")
-    assert path.read_text().splitlines() == drawn[0].read_text().splitlines()[:4]
-
-
-def test_a_source_of_few_images_is_told(table, photos, tmp_path):
-    flags = ("--accuracy-table", table, "--source", photos, "--length", "7", "--output", tmp_path / "a")
-    done = cli("stream", *RUN[:3], "--speed", "9", *flags)
-    assert "5 images are fewer than 9: each cell shows all once" in done.stderr
-    assert "7 images in 2 cells" in done.stdout
-
-
-# --- playing -------------------------------------------------------------------------------------
-
-
-def test_a_file_is_played_as_the_run_itself(drawn, table, photos, monkeypatch):
-    path, rows = drawn
-    # So that there are several blocks.
-    monkeypatch.setattr("robustgen.related.streams.rows._BLOCK", 7)
-    base = SourceDataset(photos)
-    played = StreamDataset(base, path, edition="imagenet", transform=np.asarray)
-    run = CccDataset(base, accuracy_files.load_accuracy_table(table), baseline=0, speed=2, images=60)
-    assert len(played) == 60 and played.variants == ()
-    for index in (59, 0, 6, 7, 31):
-        assert np.array_equal(played[index][0], np.asarray(run[index][0]))
-        assert played[index][1] == run[index][1] == rows[index]["label"]
-        assert played.variant(index) == run.cell(index)
-    assert (played.visit(3), played.reset(3)) == (1, False)
-    targets = [(image, {"boxes": [number]}) for number, (image, _) in enumerate(base)]
-    own = StreamDataset(targets, path, edition="imagenet", key=base.keys)
-    live = CccDataset(targets, accuracy_files.load_accuracy_table(table), baseline=0, speed=2, images=60)
-    for index in (59, 0):
-        place = base.keys.index(rows[index]["key"])
-        assert own[index][1] == live[index][1] == {"boxes": [place]}
-    again = pickle.loads(pickle.dumps(played))
-    assert np.array_equal(again[-1][0], played[59][0])
-    with pytest.raises(IndexError):
-        played[60]
-
-
-def test_memory_does_not_grow_with_the_lines(drawn, photos, tmp_path):
-    path = tmp_path / "long.jsonl"
-    path.write_text(1000 * drawn[0].read_text())
-    played = StreamDataset(SourceDataset(photos), path, edition="imagenet")
-    assert len(played) == 60_000 and len(pickle.dumps(played)) < 20_000
-    assert played.variant(59_999) == played.variant(59)
-
-
-def test_images_of_another_size_are_refused(drawn, photos):
-    base = SourceDataset(photos)
-
-    smaller = [(image.resize((30, 30)), label) for image, label in base]
-    with pytest.raises(ImageError, match="30 x 30 pixels is not the size that the stream was drawn for"):
-        StreamDataset(smaller, drawn[0], edition="imagenet", key=base.keys)[0]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"key": "cat/z.JPEG"}, "line 1: the data set has no image 'cat/z.JPEG'"),
-        ({"n1": "fgo"}, "line 1: n1 cannot be 'fgo'"),
-        ({"s2": 9}, "line 1: s2 cannot be 9"),
-        ({"box": [1, 2, 3]}, r"line 1: box cannot be \[1, 2, 3\]"),
-        ({"more": 1}, "line 1: must contain key, n1, s1, n2, s2, flip, box, label, seed, and nothing else"),
-    ],
-)
-def test_lines_of_something_else_are_refused(change, message, drawn, photos, tmp_path):
-    path = tmp_path / "bad.jsonl"
-    path.write_text(json.dumps(drawn[1][0] | change) + "\n")
-    with pytest.raises(ArgumentError, match=message):
-        StreamDataset(SourceDataset(photos), path, edition="imagenet")
-
-
-@pytest.mark.parametrize("own", [{"edition": "cifar-10"}, {"edition": "imagenet", "seed": 1}])
-def test_a_run_has_its_edition_and_its_seeds(own, drawn, photos):
-    with pytest.raises(ArgumentError, match="a CCC stream has edition 'imagenet', and its own seeds"):
-        StreamDataset(SourceDataset(photos), drawn[0], **own)
-
-
 # --- shards --------------------------------------------------------------------------------------
 
 
@@ -162,7 +52,7 @@ def small_shards(monkeypatch):
 
 def write(table, source, output, *flags, status=0, length=24):
     own = ("--accuracy-table", table, "--source", source, "--length", length, "--output", output)
-    flags = latest(*RUN[1:], *own, "--format", "webdataset", *flags)
+    flags = latest(*RUN[1:], *own, *flags)
     return cli("stream", "ccc", *flags, status=status)
 
 
@@ -171,23 +61,45 @@ def samples(path):
         return {member.name: archive.extractfile(member).read() for member in archive}
 
 
-def test_shards_have_the_published_layout(table, photos, drawn, tmp_path, small_shards):
-    assert write(table, photos, tmp_path).stdout.startswith("24 images (")
+def test_shards_have_the_published_layout(table, photos, tmp_path, small_shards):
+    assert write(table, photos, tmp_path).stdout.startswith("24 images of 12 cells (")
     names = [f"serial_0000{number}.tar" for number in range(3)]
     assert sorted(tree(tmp_path / FOLDER)) == names
     held = [samples(tmp_path / FOLDER / name) for name in names]
     suffixes = ("info", "input.jpg", "output.cls")
     for members, count in zip(held, (10, 10, 4), strict=True):
         assert [*members] == [f"sample_{place}.{suffix}" for place in range(count) for suffix in suffixes]
-    played = StreamDataset(SourceDataset(photos), drawn[0], edition="imagenet")
-    for index, row in enumerate(drawn[1][:24]):
+    base = SourceDataset(photos)
+    run = CccDataset(base, accuracy_files.load_accuracy_table(table), baseline=0, speed=2, images=24)
+    for index in range(24):
         file, place = divmod(index, 10)
         info, jpeg, label = (held[file][f"sample_{place}.{suffix}"] for suffix in suffixes)
-        assert np.array_equal(np.asarray(Image.open(io.BytesIO(jpeg))), np.asarray(played[index][0]))
-        assert label == str(played[index][1]).encode()
-        folder, name = row["key"].split("/")
-        values = {"dir": folder, "name": name, **{each: row[each] for each in ("n1", "s1", "n2", "s2")}}
+        assert np.array_equal(np.asarray(Image.open(io.BytesIO(jpeg))), np.asarray(run[index][0]))
+        assert label == str(run[index][1]).encode()
+        folder, name = base.keys[run.run[index].image].split("/")
+        values = {
+            "dir": folder,
+            "name": name,
+            **dict(zip(("n1", "s1", "n2", "s2"), run.cell(index), strict=True)),
+        }
         assert info.decode() == "".join(f"++{each}++{value}" for each, value in values.items())
+    names = [name for name, _ in itertools.groupby(run.cell(index).first for index in range(24))]
+    assert names == [*itertools.islice(ccc.draw_corruptions(0, 43), len(names))]
+
+
+def test_the_seed_is_that_of_the_run(table, photos, tmp_path):
+    write(table, photos, tmp_path / "other", "--seed", "44", length=4)
+    members = samples(tmp_path / "other" / FOLDER.replace("43", "44") / "serial_00000.tar")
+    assert b"++n1++contrast" in members["sample_0.info"]
+    write(table, photos, tmp_path / "same", "--seed", "43", length=4)
+    write(table, photos, tmp_path / "usual", length=4)
+    assert tree(tmp_path / "same" / FOLDER) == tree(tmp_path / "usual" / FOLDER)
+
+
+def test_a_source_of_few_images_is_told(table, photos, tmp_path):
+    done = write(table, photos, tmp_path, "--speed", "9", length=7)
+    assert "5 images are fewer than 9: each cell shows all once" in done.stderr
+    assert "7 images of 2 cells" in done.stdout
 
 
 def test_shards_are_read_by_webdataset(table, photos, tmp_path, small_shards):
@@ -206,12 +118,14 @@ def test_a_run_of_shards_resumes(table, photos, tmp_path, small_shards):
     whole = tree(folder)
     (folder / "serial_00001.tar").unlink()
     (folder / "serial_00002.tar").write_bytes(b"cut")
-    assert "14 images (" in (done := write(table, photos, tmp_path)).stdout
+    assert "14 images of 12 cells (" in (done := write(table, photos, tmp_path)).stdout
     assert "10 were there already" in done.stdout and tree(folder) == whole
-    assert write(table, photos, tmp_path).stdout.startswith("0 images (")
+    assert write(table, photos, tmp_path).stdout.startswith("0 images of 12 cells (")
     message = write(table, photos, tmp_path, length=26, status=2).stderr
     assert "created with different settings: output.images was 24 and is now 26" in message
-    assert write(table, photos, tmp_path, "--overwrite", length=26).stdout.startswith("26 images (")
+    assert write(table, photos, tmp_path, "--overwrite", length=26).stdout.startswith(
+        "26 images of 13 cells ("
+    )
 
 
 def test_two_workers_write_the_same_bytes(table, photos, tmp_path):
@@ -411,7 +325,6 @@ def test_other_settings_are_refused(measured, digits, tmp_path):
         (("ccc",), "--accuracy-table is missing"),
         (("ccc", "--accuracy-table", "none.npz"), "none.npz: cannot be read"),
         ((), "--setting is missing"),
-        (("ccc", "--accuracy-table", "a", "--format", "imglist"), "must be 'jsonl' or 'webdataset'"),
         (("--setting", "fog"), "or 'mixed-correlated', not 'fog'"),
         (("measure",), "--model is missing"),
         (
