@@ -30,9 +30,7 @@ class PlannedSet(NamedTuple):
     plan : Plan
     running : Running
     on_end : callable
-        Prints more after the result of a run.
-    on_dry_run : callable, optional
-        Prints the plan; by default that of any set.
+        Prints more after the result of a run, or after the plan.
 
     Examples
     --------
@@ -44,7 +42,6 @@ class PlannedSet(NamedTuple):
     plan: "Plan"
     running: Running
     on_end: Callable[[], None] = lambda: None
-    on_dry_run: Callable[[], None] | None = None
 
 
 @main.result_callback()
@@ -55,18 +52,16 @@ def show_or_run(written: PlannedSet | None) -> None:
     from robustgen.sets.dataset.run import run_plan
     from robustgen.sets.executors import Launcher, read_executor
 
-    plan, running, on_end, on_dry_run = written
+    plan, running, on_end = written
     on = read_executor(running)
     if isinstance(on, Launcher):
         _launch(plan, on, running)
-        return
-    if running.dry_run and on_dry_run:
-        on_dry_run()
         return
     if running.dry_run:
         if not running.quiet:
             _tell_of_compiling()
         _show_plan(plan)
+        on_end()
         return
     if running.write_plan:
         from robustgen.files.storage import save

@@ -278,13 +278,6 @@ class SetSummary:
         return max(0.0, math.floor(5 * min(values, default=0)) / 5) if self.kind == "p" else 0.0
 
     @property
-    def elastic_peak(self) -> float:
-        """Return the severity at which elastic transform was found to be strongest; 0 without it."""
-        curves = (curve for category in self.categories for curve in category.curves)
-        found = (curve for curve in curves if curve.name == "elastic_transform")
-        return next((curve.x[curve.mean.index(min(curve.mean))] for curve in found), 0)
-
-    @property
     def has_curves(self) -> bool:
         """Return whether any similarity was measured."""
         return any(category.curves for category in self.categories)

@@ -1,8 +1,7 @@
 """Palettes: the classes of the colours in label maps."""
 
 import re
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +17,7 @@ VOC: Final = "voc"
 _NUMBER: Final = re.compile(r"(?<![\w.])\d+(?![\w.])")
 _IN_JSON: Final = re.compile(r"\[\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\]")
 _WEIGHTS: Final = (1 << 16, 1 << 8, 1)
-_LARGEST, _MOST_BYTES = 255, 1 << 20
+_LARGEST: Final = 255
 
 
 def read_palette(path: Path) -> Palette:
@@ -70,7 +69,7 @@ def find_classes(pixels: NDArray[Any], palette: Palette | None, path: Path) -> N
     Raises
     ------
     SourceError
-        A colour has no class; the message says which palettes near the file at `path` have it.
+        A colour has no class; the message names the file at `path`.
     """
     if palette is None and (pixels == pixels[..., :1]).all():
         return pixels[..., 0]
@@ -78,23 +77,12 @@ def find_classes(pixels: NDArray[Any], palette: Palette | None, path: Path) -> N
     colours, places = np.unique(codes, return_inverse=True)
     found = [(int(code) >> 16, int(code) >> 8 & 255, int(code) & 255) for code in colours]
     if palette is None:
-        near = _find_palette(path, {*found})
-        way = f"--palette {near} has them all" if near else "--palette FILE gives their classes"
-        raise SourceError(f"{path}: contains colours, not labels; {way}")
+        raise SourceError(
+            f"{path}: contains colours, not labels; --palette FILE (or voc) gives their classes"
+        )
     if unknown := [colour for colour in found if colour not in palette]:
         named = " ".join(map(str, unknown[0]))
         raise SourceError(
             f"{path}: the palette lacks the colour {named}; add it, its class or the ignored label before it"
         )
     return np.array([palette[colour] for colour in found])[places].reshape(codes.shape)
-
-
-def _find_palette(path: Path, colours: Collection[Colour]) -> Path | None:
-    """Return a palette with all `colours` in the folders above a label map, or that of Pascal VOC."""
-    files = (file for folder in [*path.absolute().parents][:3] for file in sorted(folder.glob("*.*")))
-    texts = (file for file in files if file.suffix.lower() in (".txt", ".csv", ".json"))
-    for each in (*(file for file in texts if file.stat().st_size < _MOST_BYTES), Path(VOC)):
-        with suppress(SourceError):
-            if {*colours} <= read_palette(each).keys():
-                return each
-    return None

@@ -2,7 +2,7 @@
 
 import glob
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Final
@@ -76,6 +76,12 @@ def find_cells(pattern: str, option: str) -> dict[GridCell, Path]:
     return {cell: cells[cell] for cell in sort_cells(cells)}
 
 
+def shorten_missing(missing: Collection[str]) -> str:
+    """Return the folders of missing variants; a common corruption without any severity by its name."""
+    absent = [name for name in IMAGENET_C.common if all(f"{name}/{s}" in missing for s in IMAGENET_C.levels)]
+    return ", ".join([*absent, *(each for each in missing if each.partition("/")[0] not in absent)])
+
+
 def check_cells(cells: Mapping[GridCell, object], option: str, partial: bool) -> list[str]:
     """Return notes on missing files of the common corruptions at five severities.
 
@@ -90,10 +96,7 @@ def check_cells(cells: Mapping[GridCell, object], option: str, partial: bool) ->
         for level in IMAGENET_C.levels
         if (name, level) not in cells
     ]
-    absent = [name for name in IMAGENET_C.common if all(f"{name}/{s}" in missing for s in IMAGENET_C.levels)]
-    listed = ", ".join(
-        [*absent, *(variant for variant in missing if variant.partition("/")[0] not in absent)]
-    )
+    listed = shorten_missing(missing)
     if missing and not partial:
         raise SourceError(f"{option}: incomplete: {listed} missing (--partial scores the rest)")
     return [f"incomplete: {listed} missing; means are over the rest"] * bool(missing)

@@ -1,6 +1,6 @@
 """`robustgen score`: checks that predictions match each other and are complete, and reports on them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -32,6 +32,7 @@ from robustgen.lab.scores.measures import (
     read_models,
     take_baseline,
 )
+from robustgen.lab.scores.result_grid import shorten_missing
 from robustgen.lab.scores.results import ModelScores, has_common, join_seeds, list_missing, read_scores
 from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.metrics import COMMON_PERTURBATIONS
@@ -221,7 +222,7 @@ def _open_finished(
             reasons[folder] = f"{folder}"
             continue
         if not partial and (missing := list_missing(opened[folder], difficulty)):
-            reasons[folder] = f"{folder} (lacks {_shorten_missing(opened[folder].kind, missing)})"
+            reasons[folder] = f"{folder} (lacks {shorten_missing(missing)})"
     finished = {folder: each for folder, each in opened.items() if folder not in reasons}
     if not opened:
         raise errors[0]
@@ -234,24 +235,29 @@ def _open_finished(
 
 def _describe_inputs(names: Sequence[str], opened: Sequence[Predictions]) -> list[str]:
     """Return lines on what the models were given, as their folders record it; equal ones share a line."""
+
+    def describe(each: Predictions) -> str:
+        own = read_recorded(each.settings, f"{each.root}/{ABOUT}: preprocessing")
+        return own.describe() + describe_outputs(each.settings) if own else ""
+
+    return [f"input of {alike}: {text}" for text, alike in _group_names(names, map(describe, opened)).items()]
+
+
+def _group_names(names: Sequence[str], texts: Iterable[str]) -> dict[str, str]:
+    """Return each text with the names of the models that have it; empty texts are left out."""
     found = dict[str, list[str]]()
-    for name, each in zip(names, opened, strict=True):
-        if own := read_recorded(each.settings, f"{each.root}/{ABOUT}: preprocessing"):
-            text = own.describe() + describe_outputs(each.settings)
-            found.setdefault(text, []).append(name)
-    return [f"input of {', '.join(alike)}: {text}" for text, alike in found.items()]
+    for name, text in zip(names, texts, strict=True):
+        found.setdefault(text, []).append(name)
+    return {text: ", ".join(alike) for text, alike in found.items() if text}
 
 
 def _tell_compression(
     names: Sequence[str], opened: Sequence[Predictions], nouns: str, notes: list[str]
 ) -> None:
     """Add notes on how the models' images were compressed, if not all as published or not all alike."""
-    found = dict[str, list[str]]()
-    for name, each in zip(names, opened, strict=True):
-        if text := each.settings.get("compression"):
-            found.setdefault(str(text), []).append(name)
+    found = _group_names(names, [str(each.settings.get("compression") or "") for each in opened])
     told = [text for text in found if len(found) > 1 or "; published: " in text]
-    notes += [f"{nouns} of {', '.join(found[text])}: {escape(text)}" for text in told]
+    notes += [f"{nouns} of {found[text]}: {escape(text)}" for text in told]
     if len(found) > 1:
         notes.append(f"warning: the models' {nouns} differ in compression, and so may their scores")
 
@@ -403,7 +409,7 @@ def _check_complete(
         notes.append(f"{folder}: no {CLEAN}.npz, so no clean error and no score that needs it")
     if not model.missing:
         return
-    missing = _shorten_missing(model.kind, model.missing)
+    missing = shorten_missing(model.missing)
     if not partial:
         resume = "the command that predicted resumes its run; " * is_unfinished(predictions.store)
         raise SourceError(f"{folder}: incomplete: {missing} missing ({resume}--partial scores the rest)")
@@ -449,13 +455,10 @@ def _say_averaged(opened: Sequence[Predictions], notes: list[str]) -> None:
 
 def _say_treatments(names: Sequence[str], opened: Sequence[Predictions], notes: list[str]) -> None:
     """Add a note if some models were given cleaned images, or ten crops, and others were not."""
-    found = dict[str, list[str]]()
-    for name, each in zip(names, opened, strict=True):
-        found.setdefault(" and ".join(list_treatments(each.settings)) or "images as they are", []).append(
-            name
-        )
+    treatments = [" and ".join(list_treatments(each.settings)) or "images as they are" for each in opened]
+    found = _group_names(names, treatments)
     if len(found) > 1:
-        texts = (f"{', '.join(alike)}: {text}" for text, alike in found.items())
+        texts = (f"{alike}: {text}" for text, alike in found.items())
         notes.append(f"the inputs of the models differ: {'; '.join(texts)}")
 
 
@@ -486,14 +489,3 @@ def _say_undivided(models: Sequence[ModelScores], baseline: Baseline, notes: lis
     lacking = [name for name in common if name in measured - known]
     if known and lacking:
         notes.append(f"{baseline.name} has no value for {', '.join(lacking)}: not normalised")
-
-
-def _shorten_missing(kind: Kind, missing: Sequence[str]) -> str:
-    """Return the missing variants; a corruption without any variant by its name."""
-    absent = [
-        name
-        for name in (IMAGENET_C.common if kind == "c" else ())
-        if all(IMAGENET_C.variant(name, level).folder in missing for level in IMAGENET_C.levels)
-    ]
-    single = [variant for variant in missing if variant.partition("/")[0] not in absent]
-    return ", ".join(absent + single)

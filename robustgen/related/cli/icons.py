@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from robustgen.cli.app import command, echo
 from robustgen.cli.execution import PlannedSet
 from robustgen.cli.flags import takes
-from robustgen.display.text import format_count, format_path, format_size, format_time
+from robustgen.display.text import format_count, format_path
 from robustgen.related.settings import IconChoices
 from robustgen.settings.fields import Part
 from robustgen.settings.running import Running
@@ -29,12 +29,7 @@ def make_icons(choices: IconChoices, running: Running) -> PlannedSet:
     from robustgen.related.icons import icon_set
 
     planned = icon_set.plan_icons(choices)
-    return PlannedSet(planned, running, partial(_show_styles, planned), partial(_show_plan, planned))
-
-
-def _show_plan(plan: "IconPlan") -> None:
-    _show_styles(plan)
-    _show_classes(plan)
+    return PlannedSet(planned, running, partial(_show_styles, planned))
 
 
 def _show_styles(plan: "IconPlan") -> None:
@@ -50,21 +45,3 @@ def _show_styles(plan: "IconPlan") -> None:
             f"{len(plan.choice.lacking[style.name])} emoji missing",
         ]
         echo(f"{style.name:10} {package} ({style.licence}): {', '.join(parts)}")
-
-
-def _show_classes(plan: "IconPlan") -> None:
-    from robustgen.related.icons.choosing import count_icons
-    from robustgen.sets.dataset.estimate import estimate
-
-    table = count_icons(plan.keys)
-    names = [style.name for style in plan.styles]
-    width = max(map(len, table))
-    echo("  ".join([" " * width, *names]))
-    for name, counts in table.items():
-        columns = [f"{counts.get(style, 0):{len(style)}}" for style in names]
-        echo("  ".join([f"{name:{width}}", *columns]))
-    cost = estimate(plan)
-    refused = f", {len(plan.refused)} refused" if plan.refused else ""
-    echo(f"output {format_path(plan.store.location)}: {cost.outputs} icons{refused}")
-    judged = format_count(cost.images, "icon")
-    echo(f"about  {format_size(cost.size)}, {format_time(cost.seconds)} (estimated from {judged})")

@@ -5,7 +5,6 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -123,7 +122,8 @@ def _read_accepted(lists: Sequence[Path], shortlist: dict[str, Any]) -> set[str]
         lines = _lines(path)
         unexpected = [(number, key) for number, key in lines if key not in shortlist]
         if unexpected:
-            raise ConfigError(_complaint(path, unexpected, shortlist))
+            (number, key), more = unexpected[0], f" and {len(unexpected) - 1} more" * (len(unexpected) > 1)
+            raise ConfigError(f"{path}: line {number}: {key!r}{more}: not in the shortlist")
         keys.update(key for _, key in lines)
     return keys
 
@@ -136,15 +136,6 @@ def _lines(path: Path) -> list[tuple[int, str]]:
     if not found:
         raise ConfigError(f"{path}: names no image")
     return found
-
-
-def _complaint(path: Path, unexpected: list[tuple[int, str]], shortlist: dict[str, Any]) -> str:
-    (number, key), more = unexpected[0], len(unexpected) - 1
-    near = get_close_matches(key, shortlist, n=1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
-    numbers = ", ".join(str(each) for each, _ in unexpected[1:6]) + ", ..." * (more > 5)
-    others = f"; nor are lines {numbers}" if more > 1 else f"; nor is line {numbers}" if more else ""
-    return f"{path}: line {number}: {key!r} is not in the shortlist{hint}{others}"
 
 
 # --- the tree ------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from robustgen.errors import ConfigError
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store
 from robustgen.files.storage.host import read_regular
-from robustgen.files.text_files import parse_json
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.geometry import resize
 
@@ -96,8 +95,7 @@ def read_words(paths: Sequence[Path]) -> dict[str, str]:
     Parameters
     ----------
     paths : sequence of Path
-        Lines ``n01440764 tench``, or Keras's JSON object ``{"0": ["n01440764", "tench"], ...}``; other files
-        are ignored. Later files override earlier ones.
+        Lines ``n01440764 tench``; others are ignored. Later files override earlier ones.
 
     Raises
     ------
@@ -106,10 +104,7 @@ def read_words(paths: Sequence[Path]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for text in map(read_text, paths):
-        if text.lstrip().startswith("{"):
-            found |= _words_of_keras(text)
-        else:
-            found |= re.findall(r"^(n\d{8})[ \t]+(\S.*?)[ \t\r]*$", text, re.MULTILINE)
+        found |= re.findall(r"^(n\d{8})[ \t]+(\S.*?)[ \t\r]*$", text, re.MULTILINE)
     return found
 
 
@@ -121,13 +116,3 @@ def read_text(path: Path) -> str:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: is not UTF-8") from error
-
-
-def _words_of_keras(text: str) -> dict[str, str]:
-    try:
-        entries = parse_json(text).values()
-        pairs = [entry for entry in entries if isinstance(entry, list) and len(entry) > 1]
-        return {str(name): str(word).replace("_", " ") for name, word, *_ in pairs}
-    except ValueError:
-        # Reading the file as a list of classes reports its errors.
-        return {}
