@@ -466,8 +466,10 @@ def _list_operations(report: Scoreboard) -> list[dict[str, Any]]:
     """Return the operations that some model has, with their category and the place of their group."""
     own = report.benchmark.categories.items() if not report.groups[0].name else ()
     panels = [(0, title, names) for title, names in own]
+    # The heading names the family if there is one alone.
+    alone = len(report.groups) == 1
     panels += [
-        (place, title, names)
+        (place, title.removeprefix(f"{group.title}, " * alone), names)
         for place, group in enumerate(report.groups)
         if group.name
         for title, names in group.panels.items()

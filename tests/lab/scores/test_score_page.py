@@ -358,6 +358,12 @@ def test_every_family_has_its_mean_direction_ranking_and_groups(browser, tmp_pat
     assert not browser.errors()
     heading = browser.run("document.querySelector('h1').textContent")
     assert heading == browser.run("document.title") and "scores" in heading
+    captions = browser.run(
+        "[...document.querySelectorAll('#curves figcaption')].map((each) => each.textContent)"
+    )
+    (first, *others) = page_data(tmp_path / "page.html")["groups"]
+    # A family that is alone is in the heading, not again above each chart.
+    assert captions and (others or not any(each.startswith(f"{first['title']}, ") for each in captions))
 
 
 @NO_BROWSER
