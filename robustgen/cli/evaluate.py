@@ -150,6 +150,6 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> None:
     if options.quiet:
         return
     echo(
-        f"{done.made} {done.noun} predicted in {format_time(done.seconds)}, {done.kept} were there already, "
-        f"in {format_path(done.folder)}"
+        f"{done.made} {done.noun}s predicted in {format_time(done.seconds)}, {done.kept} were there already, "
+        f"in {format_path(done.folders[0])}"
     )

@@ -228,7 +228,7 @@ def _show_plan(plan: "Plan") -> None:
     if cost.preset:
         own, other, seconds, size = cost.preset
         echo(f"preset   {own}; {other} takes {seconds:.2f} times the time, {size:.2f} times the bytes")
-    if cost.is_too_large:
+    if cost.free is not None and cost.disk > cost.free:
         echo("warning: the set will not fit on the file system of the output", err=True)
 
 

@@ -7,6 +7,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from threading import Lock
 from typing import IO, Any, Final
 
@@ -17,13 +18,24 @@ from robustgen.files.containers.archives import HARMLESS_BYTES, MOST_GROWTH
 
 # --- arrays in NumPy's format: headers and rows ----------------------------------------------------
 
+_MAGIC: Final = len(np.lib.format.MAGIC_PREFIX) + 2
+_MOST_HEADER_BYTES: Final = 1 << 16
 
-def header_bytes(shape: Sequence[int], dtype: Any = np.uint8) -> bytes:
-    """Return the header that `numpy.save` writes for an array in C order."""
+
+def header_bytes(shape: Sequence[int]) -> bytes:
+    """Return the header that `numpy.save` writes for an array of bytes in C order."""
     buffer = io.BytesIO()
-    described = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False}
-    np.lib.format.write_array_header_1_0(buffer, described | {"shape": tuple(shape)})
+    described = {"descr": "|u1", "fortran_order": False, "shape": tuple(shape)}
+    np.lib.format.write_array_header_1_0(buffer, described)
     return buffer.getvalue()
+
+
+# The files of many models have the same headers.
+@lru_cache(maxsize=64)
+def _parse_header(header: bytes, width: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, order and dtype in a header, whose length stands first, in `width` bytes."""
+    read = np.lib.format.read_array_header_1_0 if width == 2 else np.lib.format.read_array_header_2_0
+    return read(io.BytesIO(header))
 
 
 def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
@@ -34,12 +46,20 @@ def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
     ValueError
         The file is not an array of plain values in C order.
     """
-    is_first = np.lib.format.read_magic(file) == (1, 0)
-    read = np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0
-    shape, by_columns, dtype = read(file)
-    if by_columns or dtype.hasobject or not shape:
-        raise ValueError("not an array of plain values in C order")
-    return shape, dtype, file.tell()
+    magic = file.read(_MAGIC)
+    width = 2 if np.lib.format.read_magic(io.BytesIO(magic)) == (1, 0) else 4
+    length = file.read(width)
+    size = int.from_bytes(length, "little")
+    if size > _MOST_HEADER_BYTES:
+        raise ValueError(f"claims a header of {size} bytes")
+    shape, by_columns, dtype = _parse_header(length + file.read(size), width)
+    if by_columns and len(shape) > 1:
+        raise ValueError("its arrays must be in C order (np.ascontiguousarray)")
+    if dtype.hasobject:
+        raise ValueError("contains Python objects, so is not an array of plain values in C order")
+    if min(shape, default=0) < 0:
+        raise ValueError(f"an array of the shape {shape}")
+    return shape, dtype, _MAGIC + width + size
 
 
 class StoredArray:
@@ -57,7 +77,7 @@ class StoredArray:
         self._row = math.prod(self.shape[1:]) * self.dtype.itemsize
         # Threads that read ahead share the file, and its position.
         self._lock = Lock()
-        if file.seek(0, io.SEEK_END) < self._start + len(self) * self._row:
+        if not self.shape or file.seek(0, io.SEEK_END) < self._start + len(self) * self._row:
             raise ValueError("the array ends within its rows")
 
     def __len__(self) -> int:

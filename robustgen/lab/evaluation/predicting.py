@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from robustgen.display.progress import Meter, print_note
 from robustgen.errors import ConfigError, SourceError
 from robustgen.files.storage import prefetch
-from robustgen.lab.evaluation.predictions import Pieces, Saved, describe_outputs, digest_of, top5_entries
+from robustgen.lab.evaluation.predictions import (
+    EvaluateResult,
+    Pieces,
+    Saved,
+    describe_outputs,
+    digest_of,
+    top5_entries,
+)
 from robustgen.lab.evaluation.rendering import FrameSampling, sample_clips
 from robustgen.lab.evaluation.store import (
     VARIANTS_AT_ONCE,
@@ -44,28 +51,6 @@ from robustgen.settings.models import ModelInput, Outputs, Predicting, Runtime
 _USUAL_EDITIONS: Final = {"npy": "cifar-10", "npz": "pathmnist"}
 # Batches that are decoded at the same time; more than eight threads hinder each other.
 _MOST_AHEAD: Final = 8
-
-
-@dataclass(frozen=True)
-class PredictResult:
-    """Result of a run.
-
-    Attributes
-    ----------
-    folder : str
-        Path or URL of the predictions.
-    made, kept : int
-        Images or sequences predicted by this run, and by other runs.
-    noun : str
-        Which of the two.
-    seconds : float
-    """
-
-    folder: str
-    made: int
-    kept: int
-    noun: str
-    seconds: float
 
 
 # --- from pixels to rows -------------------------------------------------------------------------
@@ -260,7 +245,7 @@ class _PredictionRun:
         self._store.finish(variant, self._units, named, labels, self._predictor.entries)
 
 
-def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> PredictResult:
+def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> EvaluateResult:
     """Predict all variants of a set that are not predicted yet.
 
     Parameters
@@ -307,9 +292,8 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
         run.predict_missing()
     for remark in opened.remarks():
         print_note(remark)
-    kept = len(data) * len(keys) - run.made
-    noun = f"{data.benchmark.noun}s"
-    return PredictResult(folder, run.made, kept, noun, time.monotonic() - started)
+    kept, noun, medium = len(data) * len(keys) - run.made, data.benchmark.noun, data.benchmark.medium.name
+    return EvaluateResult((folder,), run.made, kept, noun, medium, {}, time.monotonic() - started)
 
 
 def fit_classifier(

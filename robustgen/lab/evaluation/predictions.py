@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -29,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robustgen.errors import ArgumentError, OutputError, SourceError, UnfinishedError
+from robustgen.files.containers.array_files import read_header
 from robustgen.files.lazy import cached_property
 from robustgen.files.set_files import STATE, WrittenFile, check_folder, read_described
 from robustgen.files.storage import Store, measure, open_store
@@ -46,7 +46,7 @@ ABOUT = "predictions.json"
 _CHUNK_BYTES = 1 << 26
 # Far larger than any real set (ten million images, four thousand letters a key), yet safe for memory.
 _MOST_IMAGES = 10_000_000
-_MOST_HEADER_BYTES, _MOST_KEY_BYTES, _MOST_ENTRY_BYTES, _MOST_ROW_BYTES = 1 << 16, 1 << 14, 1 << 30, 1 << 28
+_MOST_KEY_BYTES, _MOST_ENTRY_BYTES, _MOST_ROW_BYTES = 1 << 14, 1 << 30, 1 << 28
 
 
 def list_treatments(settings: Mapping[str, Any]) -> list[str]:
@@ -239,7 +239,7 @@ class PredictionFile:
             shapes = dict[str, tuple[int, ...]]()
             for name in names & {"logits", "top1", "top5"}:
                 with archive.open(f"{name}.npy") as file:
-                    shapes[name], _ = _read_header(file)
+                    shapes[name], *_ = read_header(file)
             return small, shapes
 
     @property
@@ -353,7 +353,7 @@ class PredictionFile:
 
     def _rows(self, name: str) -> Iterator[NDArray[Any]]:
         with self._open() as archive, archive.open(f"{name}.npy") as file:
-            shape, dtype = _read_header(file)
+            shape, dtype, _ = read_header(file)
             row_bytes = dtype.itemsize * math.prod(shape[1:])
             if row_bytes > _MOST_ROW_BYTES:
                 raise ArgumentError(f"{name} claim {row_bytes} bytes a row")
@@ -369,7 +369,7 @@ class PredictionFile:
 def _read_entry(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     """Return a small entry of `archive`, after a check of its size."""
     with archive.open(f"{name}.npy") as file:
-        shape, dtype = _read_header(file)
+        shape, dtype, _ = read_header(file)
         size = dtype.itemsize * math.prod(shape)
         if size > _MOST_ENTRY_BYTES or dtype.itemsize > _MOST_KEY_BYTES or math.prod(shape) > _MOST_IMAGES:
             raise ArgumentError(f"{name} claim the shape {shape}, {dtype.itemsize} bytes each")
@@ -389,31 +389,6 @@ def _share(data: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray
 @lru_cache(maxsize=2)
 def _list_keys(data: bytes, dtype: np.dtype[Any]) -> tuple[str, ...]:
     return tuple(np.frombuffer(data, dtype).tolist())
-
-
-@lru_cache(maxsize=64)
-def _parse_header(header: bytes, width: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return shape, order and dtype in a header, whose length stands first, in `width` bytes."""
-    read = np.lib.format.read_array_header_1_0 if width == 2 else np.lib.format.read_array_header_2_0
-    return read(BytesIO(header))
-
-
-def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    magic = file.read(len(np.lib.format.MAGIC_PREFIX) + 2)
-    version = np.lib.format.read_magic(BytesIO(magic))
-    width = 2 if version == (1, 0) else 4
-    length = file.read(width)
-    size = int.from_bytes(length, "little")
-    if size > _MOST_HEADER_BYTES:
-        raise ArgumentError(f"claims a header of {size} bytes")
-    shape, by_columns, dtype = _parse_header(length + file.read(size), width)
-    if by_columns and len(shape) > 1:
-        raise ArgumentError("its arrays must be in C order (np.ascontiguousarray)")
-    if dtype.hasobject:
-        raise ArgumentError("contains Python objects")
-    if min(shape, default=0) < 0:
-        raise ArgumentError(f"an array of the shape {shape}")
-    return shape, dtype
 
 
 # --- folders -------------------------------------------------------------------------------------

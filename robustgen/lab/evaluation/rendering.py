@@ -130,13 +130,8 @@ class Rendering:
             return *self.source.read(key), found
 
     def _render(self, key: str, read: Callable[[], tuple[Any, str, list[Complaint]]]) -> Rendered:
-        pixels, failures, shared = (
-            dict[str, dict[Preprocessing, Pixels]](),
-            dict[str, str](),
-            dict[str, Any](),
-        )
-        loss: Loss | None = None
-        tags = NO_TAGS
+        pixels, failures = dict[str, dict[Preprocessing, Pixels]](), dict[str, str]()
+        shared, loss, tags = dict[str, Any](), None, NO_TAGS
         prepared, identity, found = None, "", list[Complaint]()
         for variant in rotate_variants(self.variants, self.turn):
             try:

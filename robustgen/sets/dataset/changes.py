@@ -57,8 +57,10 @@ def check_unchanged(
         An image has another content.
     """
     known = sorted(key for key, identity in identities.items() if identity)
-    # A new output costs no request.
-    held = _read_stamps(ledger) if known else {}
+    held = dict[str, Any]()
+    # A new output costs no request; a damaged file has no stamps.
+    with suppress(OSError, ValueError):
+        held = parse_object(ledger.store.read(_STAMPS), _MOST_BYTES) if known else held
     other = [key for key in known if not stamps[key] or held.get(key) != stamps[key]]
     few = other
     if len(other) > max(_MOST_COMPARED, len(known) / 2):
@@ -104,10 +106,3 @@ def _find_changed(source: Items[Any], keys: Iterable[str], identities: Mapping[s
                 changed.append(key)
             meter.update()
     return changed
-
-
-def _read_stamps(ledger: Ledger) -> dict[str, Any]:
-    """Return image to stamp; empty if there are none, or the file is damaged."""
-    with suppress(OSError, ValueError):
-        return parse_object(ledger.store.read(_STAMPS), _MOST_BYTES)
-    return {}

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from robustgen.display.text import format_size
 from robustgen.errors import ImageError, MissingDependencyError, OutputError, WriteError, explain_failure
 from robustgen.files.storage import Store
-from robustgen.pixels.benchmarks.kinds import CLIP, IMAGE, Variant
+from robustgen.pixels.benchmarks.kinds import CLIP, IMAGE
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.decode import Loss, find_loss
 from robustgen.pixels.imaging.frames import take_part
@@ -90,11 +90,6 @@ class Estimate:
     free: int | None
     preset: PresetPrice | None = None
     losses: Mapping[str, Loss | None] = field(default_factory=dict)
-
-    @property
-    def is_too_large(self) -> bool:
-        """Return whether the files do not fit on the file system."""
-        return self.free is not None and self.disk > self.free
 
 
 def check_space(plan: Plan, outputs: int, source_size: float) -> None:
@@ -242,12 +237,6 @@ def _take_part(plan: Plan, prepared: Any) -> tuple[Any, float, float]:
     return part, prepared.size // 3, prepared.size / part.size
 
 
-def _choose_variants(plan: Plan) -> list[tuple[Variant, int]]:
-    """Return all variants, or the middle level of each operation for clips, and how many each stands for."""
-    groups = [[*levels] for _, levels in itertools.groupby(plan.variants, _ALIKE[plan.source.medium])]
-    return [(levels[len(levels) // 2], len(levels)) for levels in groups]
-
-
 def _measure(plan: Plan, key: str, scratch: Store | None, losses: dict[str, Loss | None]) -> _Cost:
     """Return the cost of all variants of an image; add its loss; files are written to `scratch`."""
     # Measure processor time, which other processes on this machine hardly affect; disks make a run wait.
@@ -257,7 +246,9 @@ def _measure(plan: Plan, key: str, scratch: Store | None, losses: dict[str, Loss
     prepared = plan.recipe.prepare(loaded)
     part, whole, factor = _take_part(plan, prepared)
     opening, making, size = time.process_time() - started, 0.0, 0
-    for variant, count in _choose_variants(plan):
+    # Of clips, the middle level of each operation stands for all.
+    for levels in ([*some] for _, some in itertools.groupby(plan.variants, _ALIKE[plan.source.medium])):
+        variant, count = levels[len(levels) // 2], len(levels)
         before, files = time.process_time(), list[Encoded]()
         pixels = plan.recipe.make(variant, key, part, shared)
         if plan.writer.file_per == "operation":

@@ -199,10 +199,7 @@ def _look(source: TreeItems[Any], keys: Sequence[str]) -> Look | None:
 
 def _list_series(keys: Iterable[str]) -> dict[str, list[str]]:
     """Return the images of each folder, and of each numbered series in it or in folders beside it."""
-    folders, across = (
-        defaultdict[tuple[str, str], list[str]](list),
-        defaultdict[tuple[str, str], list[str]](list),
-    )
+    folders, across = (defaultdict[tuple[str, str], list[str]](list) for _ in range(2))
     for key in keys:
         folder, _, name = key.rpartition("/")
         folders[folder, re.sub(r"\d+", "#", name)].append(key)

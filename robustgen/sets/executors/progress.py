@@ -162,16 +162,13 @@ class Progress:
             self._heard[worker] = time.time()
             if done == _COMPILING:
                 self._compiling.add(worker)
-                self._tell_of_compiling_once()
+                # A bar says it itself.
+                if not self._told_of_compiling and (self._meter is None or self._meter.in_lines):
+                    self._told_of_compiling = True
+                    print_note(COMPILING)
             else:
                 self._compiling.discard(worker)
                 self._done[worker] = int(done)
-
-    def _tell_of_compiling_once(self) -> None:
-        # A bar says it itself.
-        if not self._told_of_compiling and (self._meter is None or self._meter.in_lines):
-            self._told_of_compiling = True
-            print_note(COMPILING)
 
     def forget_workers(self) -> None:
         """Discard the reports of workers before new workers replace them."""

@@ -608,26 +608,13 @@ class WrittenSet(Mapping[Variant, Source], ABC):
         except ImageError as error:
             raise ImageError(error.reason, f"{source.location}/{error.key}") from error
 
-    def batches(
-        self,
-        variant: Variant,
-        size: int,
-        start: int = 0,
-        prepare: Callable[[Pixels], Pixels] | None = None,
-        stop: int | None = None,
-    ) -> Iterator[Pixels]:
+    def batches(self, variant: Variant, size: int) -> Iterator[Pixels]:
         """Yield images or sequences in the order of their keys, in batches; read the next ones ahead.
 
         Parameters
         ----------
         variant : Variant
         size : int
-        start : int
-            Index of the first.
-        prepare : callable, optional
-            Applied to each image or sequence, for instance to resize it.
-        stop : int, optional
-            Index after the last.
 
         Yields
         ------
@@ -639,21 +626,13 @@ class WrittenSet(Mapping[Variant, Source], ABC):
         ImageError
             An image cannot be read, or images differ in size.
         """
-        end = len(self.keys_of(variant)[:stop])
-
-        def read(first: int) -> Pixels:
-            return self.batch(variant, first, min(first + size, end), prepare)
-
-        yield from prefetch(read, range(start, end, size))
+        starts = range(0, len(self.keys_of(variant)), size)
+        return prefetch(lambda start: self.batch(variant, start, start + size), starts)
 
     def batch(
-        self,
-        variant: Variant,
-        start: int,
-        stop: int,
-        prepare: Callable[[Pixels], Pixels] | None = None,
+        self, variant: Variant, start: int, stop: int, prepare: Callable[[Pixels], Pixels] | None = None
     ) -> Pixels:
-        """Return the images or sequences from number `start` to `stop`, as `batches` yields them."""
+        """Return the images or sequences from number `start` to `stop`, each as `prepare` returns it."""
         keys = self.keys_of(variant)[start:stop]
 
         def load(key: str) -> Pixels:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from robustgen.display.text import format_count
 from robustgen.errors import ImageError, SourceError
@@ -329,8 +329,4 @@ def _list_folders(name: str) -> Iterator[str]:
         yield name
 
 
-def _open_clips(place: Place, options: SourceOptions) -> Any:
-    return ClipFolder(place, options)
-
-
-CLIPS: Final = SourceKind(lambda _: False, _open_clips, has_split_folders=True)
+CLIPS: Final = SourceKind(lambda _: False, cast("Any", ClipFolder), has_split_folders=True)

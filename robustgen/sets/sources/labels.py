@@ -445,10 +445,8 @@ def _read_tables(
             labels = _read_one_hot(columns, read, where)
     if not labels:
         return None
-    classes, images = (
-        dict[str, str | None](),
-        dict(zip((row for row, _ in read.rows), read.found, strict=True)),
-    )
+    classes = dict[str, str | None]()
+    images = dict(zip((row for row, _ in read.rows), read.found, strict=True))
     for row, named in images.items():
         for image in named:
             if classes.setdefault(image, labels.classes[row]) != labels.classes[row]:

@@ -263,8 +263,8 @@ class TableSource(IndexedSource):
     files : path or URL
         A table, a folder of tables, or a pattern: ``data/test-*.parquet``.
     options : SourceOptions
-    classes : sequence of str
-        Names of the classes of a set, in the order of the labels.
+    classes : sequence of str, optional
+        Names of the classes of a set, in the order of the labels; () if it has no labels.
     keys : collection of str, optional
         Those of the images of a set, of which other rows have copies.
 
@@ -281,13 +281,13 @@ class TableSource(IndexedSource):
         self,
         files: Location | Place,
         options: SourceOptions = DEFAULTS,
-        classes: Sequence[str] = (),
+        classes: Sequence[str] | None = None,
         keys: Collection[str] | None = None,
     ) -> None:
         super().__init__(files, options)
         self._known_keys = keys
         self.columns, self._root = tuple(options.columns) or ("image",), options.image_root
-        self._named, self._recorded = bool(options.columns), list(classes)
+        self._named, self._recorded = bool(options.columns), classes
         self._are_classes = options.labels_are_classes
 
     @property
@@ -348,7 +348,7 @@ class TableSource(IndexedSource):
             listing.remarks = [*listing.remarks, f"labels are not used: {error}"]
             return
         known = {name for name in own.values() if name is not None}
-        if labels and known and (not self._recorded or known <= {*self._recorded}):
+        if labels and known and (self._recorded is None or known <= {*self._recorded}):
             numbers = list_numbers(known) if labels.are_numbers else None
             listing.classes = self._recorded or numbers or sort_classes(known)
             places = {name: number for number, name in enumerate(listing.classes)}
