@@ -7,7 +7,7 @@ intervals         bootstrap intervals and paired differences
 family_means      the means of other families
 scoreboard        all values of several models, and conditions that they must not fulfil
 text_forms        a scoreboard as table, markdown, LaTeX, CSV, JSON
-score_page        its page, with calibration and gallery, and its chart
+score_page        its page, with calibration and failures, and its chart
 public            its form in Python
 unknown_classes   `robustgen score-ood`
 detection         `robustgen score-detection`

@@ -23,8 +23,7 @@ from robustgen.lab.scores.scoring import PictureSet
 from robustgen.metrics import brier_scores, rms_calibration_error, softmax
 from robustgen.metrics.classification import Floats
 from robustgen.metrics.corruption_errors import ERROR
-from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, IMAGENET_C, Variant, parse_variant
-from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C, parse_variant
 
 # --- predictions, read again ----------------------------------------------------------------------
 
@@ -123,123 +122,6 @@ def _join(parts: Sequence[Calibration]) -> dict[str, object]:
     }
 
 
-# --- gallery --------------------------------------------------------------------------------------
-
-IMAGES: Final = 8
-"""Number of images in each row of the gallery."""
-_CELL: Final = 150
-
-
-@dataclass(frozen=True)
-class Exhibit:
-    """One image of the gallery.
-
-    Attributes
-    ----------
-    key : str
-    variant : str
-        Folder of the variant.
-    model : str
-        The model in question.
-    clean : uint8 ndarray of shape (H, W, 3) or None
-    picture : uint8 ndarray of shape (H, W, 3)
-    """
-
-    key: str
-    variant: str
-    model: str
-    clean: Rgb | None
-    picture: Rgb
-
-
-@dataclass(frozen=True)
-class Gallery:
-    """The images to show.
-
-    Attributes
-    ----------
-    flipped, lone : list of Exhibit
-        Those that fail first, and those that only one model gets right.
-    """
-
-    flipped: list[Exhibit]
-    lone: list[Exhibit]
-
-
-def choose_images(models: Sequence[ModelScores], dataset: PictureSet, keys: Sequence[str]) -> Gallery:
-    """Choose the most informative images of a C set, and read them.
-
-    Parameters
-    ----------
-    models : sequence of ModelScores
-        The best first.
-    dataset : PictureSet
-        The set.
-    keys : sequence of str
-        Sorted keys of the predicted images, which may be a part of it.
-    """
-    flipped = [
-        _show(dataset, keys[image], folder, models[0])
-        for image, folder in find_first_flips(models[0], IMAGES)
-    ]
-    lone = [
-        _show(dataset, keys[image], folder, models[index])
-        for index, image, folder in find_lone_successes(models, IMAGES)
-    ]
-    return Gallery(flipped, lone)
-
-
-def find_first_flips(model: ModelScores, count: int) -> Iterator[tuple[int, str]]:
-    """Yield indices of images that are right when clean and wrong at low severities, and the variants.
-
-    An image is ranked by its lowest wrong severity of each corruption, summed over the corruptions.
-    """
-    names = [*model.errors]
-    rows = np.stack([model.measured_mistakes(name) for name in names]) > 0.5
-    levels = len(model.levels)
-    # Index of the first wrong severity; the number of severities if there is none.
-    first = np.where(rows.any(axis=1), rows.argmax(axis=1), levels)
-    order = np.argsort(first.sum(axis=0), kind="stable")
-    clean = np.asarray(model.mistakes.get(CLEAN, np.zeros(rows.shape[-1]))) > 0.5
-    for image in [index for index in order.tolist() if not clean[index]][:count]:
-        if (lowest := first[:, image]).min() < levels:
-            name = names[int(lowest.argmin())]
-            yield image, IMAGENET_C.variant(name, model.levels[int(lowest.min())]).folder
-
-
-def find_lone_successes(models: Sequence[ModelScores], count: int) -> Iterator[tuple[int, int, str]]:
-    """Yield the index of a model, of an image that only it gets right in most variants, and one of these."""
-    if len(models) < 2:
-        return
-    folders = [folder for folder in models[0].mistakes if all(folder in each.mistakes for each in models)]
-    folders = [folder for folder in folders if folder != CLEAN]
-    total = np.sum([_right(model, folders) for model in models], axis=0, dtype=np.int32)
-    share = -(-count // min(len(models), count))
-    for index, model in list(enumerate(models))[:count]:
-        alone = _right(model, folders) & (total == 1)
-        often = alone.sum(axis=0)
-        for image in np.argsort(-often, kind="stable")[:share].tolist():
-            if often[image]:
-                # The highest severity is the most informative.
-                best = max(
-                    np.flatnonzero(alone[:, image]).tolist(), key=lambda i: folders[i].rpartition("/")[2]
-                )
-                yield index, image, folders[best]
-
-
-def _right(model: ModelScores, folders: Sequence[str]) -> NDArray[np.bool_]:
-    return np.stack([model.mistakes[folder] for folder in folders]) <= 0.5
-
-
-def _show(dataset: PictureSet, key: str, folder: str, model: ModelScores) -> Exhibit:
-    clean = _read_picture(dataset, CLEAN_VARIANT, key) if CLEAN_VARIANT in dataset.variants else None
-    return Exhibit(key, folder, model.model, clean, _read_picture(dataset, parse_variant(folder, "c"), key))
-
-
-def _read_picture(dataset: PictureSet, variant: Variant, key: str) -> Rgb:
-    return fit_picture(dataset.load(variant, key), _CELL)
-
-
 # --- failures -------------------------------------------------------------------------------------
 
 _THUMB: Final = 96
@@ -304,7 +186,7 @@ def write_page(
         Its folders are read again for calibration, confusions and flip curves.
     path : Path
     dataset : PictureSet, optional
-        The set, for the gallery.
+        The set, for pictures of images that fail.
     evidence : Evidence, optional
         The conditions, with their verdicts.
 
@@ -334,16 +216,13 @@ def write_page(
                 if all(name in each for each in curves)
             }
     data |= {"thumbs": {}, "classes": {}, "keys": {}}
-    gallery = None
     if report.folders and report.kind == "c":
         opened = open_predictions(report.folders[0])
         shown = [entry["failures"] for entry in data["models"] if "failures" in entry]
         places = sorted({image for each in shown for own in each.values() for image in own["images"]})
         data |= {"classes": _name_classes(opened), "keys": {place: opened.keys[place] for place in places}}
         if dataset:
-            ranked = report.leading.rank()
-            data["thumbs"] = _read_thumbs(dataset, opened.keys, shown[ranked[0]])
-            gallery = choose_images([report.models[index] for index in ranked], dataset, opened.keys)
+            data["thumbs"] = _read_thumbs(dataset, opened.keys, shown[report.leading.rank()[0]])
     sources = data["sources"]
     data["sources"] = _name_models(report, sources)
     every = [note for note in (*report.inputs, *report.notes) if note not in sources]
@@ -360,7 +239,7 @@ def write_page(
         "intervals": report.replicates,
         "conditions": evidence.list_tables(),
     }
-    page = render_page("scores.html", data=data, gallery=gallery, **context)
+    page = render_page("scores.html", data=data, **context)
     save(path, page, f"--output {path}")
     return len(page)
 
