@@ -65,7 +65,7 @@ def corrupt(
         384 or 448, whose constants are robustgen's own.
     parameters : mapping of str to value, optional
         Replaces constants by name, as ``robustgen list CORRUPTION`` prints them: ``{"sigma": 0.1}``. Also
-        ``{"library": "ijg"}`` for jpeg_compression, ``{"engine": "imagemagick"}`` for motion_blur and snow,
+        ``{"library": "ijg"}`` for jpeg_compression,
         and ingredients: ``{"tiles": FOLDER}`` for laion-c:stickers and laion-c:mosaic, ``{"frost": FOLDER}``.
     depth : ndarray of shape (H, W), optional
         The depth map of `image`; only for 3dcc:fog_3d, 3dcc:near_focus and 3dcc:far_focus.

@@ -473,7 +473,7 @@ def _list_values(key: str, part: dict[str, Any]) -> list[str]:
 
 def _describe_constants(name: str) -> tuple[str, str, str]:
     parameters = type(CORRUPTIONS[name].parameters(1, 224))
-    names = [f"`{f.name}`" for f in dataclasses.fields(parameters) if f.name != "engine"]
+    names = [f"`{f.name}`" for f in dataclasses.fields(parameters)]
     return f"`{name}`", ", ".join(names), " ".join((parameters.__doc__ or "").split("\n\n")[0].split())
 
 

@@ -127,15 +127,6 @@ def write_npz(folder, images):
     return folder / "faces.npz"
 
 
-def write_mat(folder, images):
-    from scipy.io import savemat
-
-    folder.mkdir(parents=True)
-    labels = np.arange(len(images), dtype=np.uint8)[:, None] % 3 + 1
-    savemat(folder / "test_32x32.mat", {"X": np.stack(images).transpose(1, 2, 3, 0), "y": labels})
-    return folder
-
-
 def write_img2dataset(folder, images):
     files = name_files(images)
     for number, data in enumerate(files.values()):
@@ -174,7 +165,7 @@ WRITERS = {
     "medmnist": {"medmnist": write_medmnist},
     "cifar": {"cifar": write_cifar},
     "img2dataset": {"img2dataset": write_img2dataset},
-    "arrays": {"npy": write_npy, "npz": write_npz, "mat": write_mat},
+    "arrays": {"npy": write_npy, "npz": write_npz},
     "tiny-imagenet": {"tiny-imagenet": write_tiny_imagenet},
     "folder": {
         "folder": write_folder,

@@ -61,7 +61,6 @@ OWNERS = {
     "cv2": {"pixels.imaging.third_party"},
     "numba": {"pixels.imaging.kernels"},
     "llvmlite": {"pixels.imaging.kernels"},
-    "wand": {"pixels.imaging.blur"},
     "jpeglib": {"pixels.imaging.jpeg"},
     "av": {"pixels.imaging.video"},
     "joblib": {"sets.executors"},

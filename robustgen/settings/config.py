@@ -413,8 +413,6 @@ class Config(Choices):
         description="image size whose constants are used; the last four are"
         " [robustgen's own](../use/calibrate.md); default the edition's",
     )
-    motion_blur: Literal["exact", "imagemagick"] = "exact"
-    """robustgen's own implementation, or the library"""
     ingredients: Annotated[
         Ingredients, Flag(CONTENT, "NAME=PLACE[,KEY=VALUE]", Part.OPERATIONS, kinds="c", name="with")
     ] = Field({}, alias="with")

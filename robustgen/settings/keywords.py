@@ -51,7 +51,6 @@ class ConfigKeys(TypedDict, total=False):
     orientation: Literal["stored", "upright"] | None
     video: Mapping[str, Any]
     constants_for: Literal[224, 299, 64, 32, 256, 336, 384, 448] | None
-    motion_blur: Literal["exact", "imagemagick"]
     ingredients: Mapping[str, Any]
     parameters: Mapping[str, Any]
 

@@ -146,7 +146,6 @@ def test_the_edition_makes_sets_in_the_format_and_size_of_the_source(tmp_path):
     held = manifest(out)
     assert held["edition"] == "coco-c" and "Michaelis" in held["citation"]
     cli("verify", out, "--deep", "2")
-    cli_error("make-c", *flags, "--set", "motion_blur=imagemagick", "--output", out)
     cli_error("make-p", *flags[:4], "--output", tmp_path / "p")
     with pytest.raises(robustgen.errors.ArgumentError, match="coco-c"):
         robustgen.perturb(IMAGE, "tilt", edition="coco-c")

@@ -55,7 +55,7 @@ from robustgen.settings.config import Config
 from robustgen.settings.models import ModelInput, OnTheFly, Outputs
 
 # Settings that decide pixels, besides those in the settings of any run.
-_CHOICES: Final = ("parameters", "libjpeg", "motion_blur")
+_CHOICES: Final = ("parameters", "libjpeg")
 
 
 # --- the images ----------------------------------------------------------------------------------

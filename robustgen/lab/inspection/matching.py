@@ -313,7 +313,7 @@ class Bench:
         Number of images that were too small for it.
     seed : int
     overrides : mapping
-        Overrides of the config; only the engine and the photographs are used.
+        Overrides of the config; only the photographs are used.
     """
 
     keys: tuple[str, ...]

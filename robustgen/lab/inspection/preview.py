@@ -407,7 +407,6 @@ _QUALITY: Final = 82
 # Smaller pictures are stored without loss, because JPEG artefacts would be visible.
 _LOSSLESS_PIXELS: Final = 96 * 96
 # Parameters that are not constants.
-_NOT_SHOWN: Final = ("engine", "library")
 
 
 def write_explorer(previewed: Previewed, path: Path) -> int:
@@ -454,7 +453,7 @@ def _show(
     made = previewed.make(variant)
     recipe = cast("BenchmarkRecipe[Any]", previewed.recipe)
     constants = asdict(recipe.bind(variant).parameters_for(previewed.image))
-    shown = {name: format_constant(value) for name, value in constants.items() if name not in _NOT_SHOWN}
+    shown = {name: format_constant(value) for name, value in constants.items() if name != "library"}
     ms_ssim = round(reference.similarity(made).ms_ssim, 4)
     entry = {"severity": variant.level, "ms_ssim": ms_ssim, "constants": shown}
     return (variant.name, previewed.category(variant)), _shrink(made, _SIDES[0]), entry

@@ -36,9 +36,6 @@ Overrides = Mapping[str, Mapping[Any, Mapping[str, Any]]]
 
 AS_IT_IS = "folder"
 
-# A config key of its own chooses it, and it changes no pixel.
-NOT_CONSTANTS = ("engine",)
-
 
 @dataclass(frozen=True, eq=False)
 class Bound:
@@ -254,6 +251,6 @@ def check_overrides(overrides: Overrides) -> Overrides:
             published = operation.parameters(level, next(iter(operation.table)))
             for parameter, value in values.items():
                 place = f"{name}.{level}.{parameter}"
-                constant = check_parameter(published, parameter, value, name, place, NOT_CONSTANTS)
+                constant = check_parameter(published, parameter, value, name, place)
                 checked.setdefault(name, {}).setdefault(level, {})[parameter] = constant
     return checked

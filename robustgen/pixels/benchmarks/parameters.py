@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from numbers import Real
 from pathlib import Path
@@ -130,17 +130,13 @@ def move_number(low: float, high: float, fraction: float) -> float:
     return low * factor
 
 
-def check_parameter(
-    published: Any, name: str, value: Any, operation: str, place: str, without: Container[str] = ()
-) -> Any:
+def check_parameter(published: Any, name: str, value: Any, operation: str, place: str) -> Any:
     """Return `value` in the type of parameter `name` of `published`: int, float, str or tuple.
 
     Parameters
     ----------
     place : str
         Beginning of messages.
-    without : container of str
-        Parameters that are not allowed here.
 
     Raises
     ------
@@ -150,7 +146,7 @@ def check_parameter(
         The value is of the wrong type, or out of range.
     """
     hints = get_type_hints(type(published))
-    known = [field.name for field in dataclasses.fields(published) if field.name not in without]
+    known = [field.name for field in dataclasses.fields(published)]
     if name not in known:
         raise UnknownNameError(f"parameter of {operation}", name, known)
     checked = _check_value(place, value, hints[name])

@@ -22,7 +22,7 @@ from robustgen.pixels.benchmarks.corruptions.noise import (
 )
 from robustgen.pixels.benchmarks.registry import Stage, perturbation, registered_perturbations
 from robustgen.pixels.imaging.arrays import Rgb, cut_strips, to_uint8, unit
-from robustgen.pixels.imaging.blur import MotionEngine, blur_along_line, gaussian_bytes, take_in
+from robustgen.pixels.imaging.blur import blur_along_line, gaussian_bytes, take_in
 from robustgen.pixels.imaging.colour import Hsv
 from robustgen.pixels.imaging.geometry import affine, perspective, shift_right
 from robustgen.pixels.imaging.kernels import weather
@@ -106,7 +106,6 @@ class MotionBlur:
     step: float
     origin: int = 30
     frames: int = 31
-    engine: MotionEngine = "exact"
 
 
 @perturbation(
@@ -121,7 +120,7 @@ def motion_blur(image: Rgb, parameters: MotionBlur, rng: Rng) -> Iterator[Rgb]:
     """Rotate the direction in which the camera moves."""
     p = parameters
     angles = [p.step * (i - p.origin) for i in range(p.frames)]
-    return (blur_along_line(image, p.radius, p.sigma, angle, p.engine) for angle in angles)
+    return (blur_along_line(image, p.radius, p.sigma, angle) for angle in angles)
 
 
 @dataclass(frozen=True)
@@ -188,7 +187,6 @@ class Snow:
     radius: float
     sigma: float
     mix: float = 0.85
-    engine: MotionEngine = "exact"
 
 
 @perturbation(
@@ -209,7 +207,7 @@ def snow(image: Rgb, parameters: Snow, rng: Rng) -> Iterator[Rgb]:
     flakes = draw_flakes(image.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
 
     def frame(angle: float) -> Rgb:
-        blown = blur_along_line(flakes, p.radius, p.sigma, angle, p.engine)
+        blown = blur_along_line(flakes, p.radius, p.sigma, angle)
         luma = luma_of(image) if kept is None else kept
         return add_snow(image, luma, p.mix, blown, np.float64)
 

@@ -6,12 +6,11 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.errors import explain_import
 from robustgen.pixels.imaging.arrays import UNITS, AnyFloats, Rgb
 from robustgen.pixels.imaging.kernels import blur as blur_loops
 from robustgen.pixels.imaging.kernels import elementwise, exact, intrinsics
@@ -473,9 +472,7 @@ def take_in(image: Rgb, total: AnyFloats, count: int) -> Rgb:
     return image
 
 
-# --- motion along a line, identical to ImageMagick's, in an own loop or by the library -------------
-
-MotionEngine = Literal["exact", "imagemagick"]
+# --- motion along a line, identical to ImageMagick's ------------------------------------------------
 
 # Above this number of values, slabs save more memory than their shared lines cost time.
 _LARGE: Final = 1 << 24
@@ -497,9 +494,7 @@ def _direction(width: int, angle: float) -> tuple[float, float, float]:
     return down, right, exact.hypot(down, right)
 
 
-def blur_along_line(
-    image: Rgb, radius: float, sigma: float, angle: float, engine: MotionEngine = "exact"
-) -> Rgb:
+def blur_along_line(image: Rgb, radius: float, sigma: float, angle: float) -> Rgb:
     """Blur along a line, like ImageMagick 6.9 (Q16).
 
     Parameters
@@ -509,15 +504,11 @@ def blur_along_line(
         Pixels; the one-sided kernel has 2 ceil(radius) + 1 samples.
     angle : float
         Degrees.
-    engine : {"exact", "imagemagick"}
-        Own loop, or the library through wand; the pixels are the same.
 
     Returns
     -------
     uint8 ndarray of the shape of `image`
     """
-    if engine == "imagemagick":
-        return _blur_with_imagemagick(image, radius, sigma, angle)
     weights, (height, width) = _motion_weights(radius, sigma), image.shape[:2]
     flat, direction = image.reshape(height, -1), _direction(weights.size, angle)
 
@@ -576,21 +567,3 @@ def sum_along_line(values: AnyFloats, radius: float, sigma: float, angle: float)
     out = np.empty(flat.shape)
     blur_loops.sum_rows(padded, weights, rows + above, (columns + left) * channels, out)
     return out.reshape(values.shape)
-
-
-def check_imagemagick() -> Any:
-    """Return wand's image class; raise a MissingDependencyError if it is missing."""
-    needed = "motion_blur: imagemagick needs wand, after apt-get install libmagickwand-6.q16-6"
-    with explain_import(needed, "imagemagick"):
-        from wand.image import Image as WandImage
-    return WandImage
-
-
-def _blur_with_imagemagick(image: Rgb, radius: float, sigma: float, angle: float) -> Rgb:
-    colours = image if image.ndim == 3 else np.repeat(image[:, :, None], 3, axis=2)
-    with check_imagemagick().from_array(colours, channel_map="RGB") as picture:
-        picture.motion_blur(radius=radius, sigma=sigma, angle=angle)
-        # At 16 bits, division by 257 equals the PNG round trip of the scripts.
-        exported = picture.export_pixels(channel_map="RGB", storage="short")
-    blurred = (np.array(exported, np.uint16) // 257).astype(np.uint8).reshape(colours.shape)
-    return blurred if image.ndim == 3 else np.ascontiguousarray(blurred[:, :, 0])

@@ -27,7 +27,6 @@ from robustgen.pixels.benchmarks.kinds import (
     require,
 )
 from robustgen.pixels.benchmarks.registry import CLIP_SETS, SMALLEST_SIDE, Corruption
-from robustgen.pixels.imaging.blur import check_imagemagick
 from robustgen.pixels.imaging.decode import collect_complaints
 from robustgen.pixels.imaging.geometry import RESIZING
 from robustgen.pixels.imaging.jpeg import load_ijg
@@ -200,14 +199,6 @@ def _open_recipe(config: Config, kind: Kind, variants: tuple[Variant, ...]) -> B
     else:
         edition.check_perturbations()
         overrides = {}
-    if config.motion_blur == "imagemagick":
-        if edition.implementation:
-            raise ConfigError(f"motion_blur: imagemagick: edition {edition.name} defines its own motion blur")
-        for variant in variants:
-            if variant.name in ("motion_blur", "snow"):
-                check_imagemagick()
-                severities = overrides.setdefault(variant.name, {})
-                severities.setdefault(variant.level, {})["engine"] = config.motion_blur
     if config.libjpeg == "ijg":
         load_ijg()
     recipe = RECIPES[kind][IMAGE](config.edition, config.seed, config.constants_for, overrides)

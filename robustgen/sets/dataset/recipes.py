@@ -18,7 +18,6 @@ import numpy.typing as npt
 from robustgen.display.text import format_count
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.pixels.benchmarks.binding import (
-    NOT_CONSTANTS,
     Bound,
     BoundCorruption,
     BoundPerturbation,
@@ -252,8 +251,7 @@ class BenchmarkRecipe(Recipe[Rgb], Generic[AnyBound]):
 
     def _describe(self, bound: AnyBound, parameters: Any) -> dict[str, Any]:
         """Return everything that decides the pixels of a variant, as JSON values."""
-        plain = dataclasses.asdict(parameters)
-        return {name: value for name, value in plain.items() if name not in NOT_CONSTANTS}
+        return dataclasses.asdict(parameters)
 
 
 def _check_side(image: Rgb, smallest: int) -> Rgb:

@@ -26,7 +26,7 @@ from robustgen.sets.sources.base import Items, map_keys
 from robustgen.settings.config import Config
 
 # Settings that decide pixels, besides those in the settings of any run; the last one is for constants.
-_CHOICES = ("libjpeg", "motion_blur", "parameters")
+_CHOICES = ("libjpeg", "parameters")
 _FORMS = ("stored", "upright")
 # Pixels that a worker returns at once.
 _MOST_BYTES = 128 << 20

@@ -11,7 +11,6 @@ from robustgen.pixels.benchmarks.parameters import within
 from robustgen.pixels.benchmarks.registry import corruption
 from robustgen.pixels.imaging.arrays import Rgb, unit
 from robustgen.pixels.imaging.blur import (
-    MotionEngine,
     average_zooms,
     blur_along_line,
     filter_with_disk,
@@ -95,7 +94,6 @@ class MotionBlur:
 
     radius: float
     sigma: float
-    engine: MotionEngine = "exact"
 
 
 @corruption(
@@ -111,7 +109,7 @@ class MotionBlur:
 def motion_blur(image: Rgb, parameters: MotionBlur, rng: Rng) -> Rgb:
     """Move the camera in a straight line within 45 degrees of the horizontal."""
     angle = rng.uniform(-45, 45)
-    return blur_along_line(image, parameters.radius, parameters.sigma, angle, parameters.engine)
+    return blur_along_line(image, parameters.radius, parameters.sigma, angle)
 
 
 class Zooms:

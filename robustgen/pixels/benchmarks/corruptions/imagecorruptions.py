@@ -47,51 +47,27 @@ for _name in _SAME:
 _register = partial(corruption, family=IMAGECORRUPTIONS)
 
 
-def _table(name: str, fields: int) -> dict[int, tuple[tuple[float, ...], ...]]:
-    """Return the first `fields` of the published constants of `name`."""
+def _table(name: str, fields: int | None = None) -> dict[int, tuple[tuple[float, ...], ...]]:
+    """Return the published constants of `name`, or the first `fields` of each row."""
     rows = BENCHMARK_FAMILY.corruptions[name].table[224]
     return {224: tuple(dataclasses.astuple(row)[:fields] for row in rows)}
 
 
-@dataclass(frozen=True)
-class LineBlur:
-    """Trail of 2 `radius` + 1 pixels, weighted by a Gaussian of `sigma` pixels."""
-
-    radius: float
-    sigma: float
-
-
-@_register("blur", LineBlur, _table("motion_blur", 2))
-def motion_blur(image: Rgb, parameters: LineBlur, rng: Rng) -> Rgb:
+@_register("blur", blur.MotionBlur, _table("motion_blur"))
+def motion_blur(image: Rgb, parameters: blur.MotionBlur, rng: Rng) -> Rgb:
     """Move the camera in a straight line; images smaller than the motion get darker."""
     angle = rng.uniform(-45, 45)
     summed = sum_along_line(image.astype(np.float64), parameters.radius, parameters.sigma, angle)
     return np.asarray(np.clip(summed, 0, 255), np.uint8)
 
 
-@_register("blur", blur.ZoomBlur, _table("zoom_blur", 2), random=False, shares=blur.Zooms)
+@_register("blur", blur.ZoomBlur, _table("zoom_blur"), random=False, shares=blur.Zooms)
 def zoom_blur(image: Rgb, parameters: blur.ZoomBlur, rng: Rng, zooms: blur.Zooms) -> Rgb:
     """Average zooms; a last line that SciPy's rounding puts outside is black, as in the package."""
     return zooms.average(blur.zoom_factors(parameters), parameters.step, black_outside=True)
 
 
-@dataclass(frozen=True)
-class SnowFall:
-    """Flakes from N(`loc`, `scale`), enlarged by `zoom`, cut off below `threshold`, blown along a line.
-
-    `radius` and `sigma` (pixels) are the motion blur's; `mix` is the weight of the unwhitened image.
-    """
-
-    loc: float
-    scale: float
-    zoom: float
-    threshold: float
-    radius: float
-    sigma: float
-    mix: float
-
-
-def let_fall(frames: Iterable[Rgb], parameters: SnowFall, rng: Rng) -> Iterator[Rgb]:
+def let_fall(frames: Iterable[Rgb], parameters: weather.Snow, rng: Rng) -> Iterator[Rgb]:
     """Yield frames with new flakes in each, and the wind of the first."""
     p, wind = parameters, None
     for frame in frames:
@@ -106,8 +82,8 @@ def let_fall(frames: Iterable[Rgb], parameters: SnowFall, rng: Rng) -> Iterator[
         )
 
 
-@_register("weather", SnowFall, _table("snow", 7), over_time=let_fall)
-def snow(image: Rgb, parameters: SnowFall, rng: Rng) -> Rgb:
+@_register("weather", weather.Snow, _table("snow"), over_time=let_fall)
+def snow(image: Rgb, parameters: weather.Snow, rng: Rng) -> Rgb:
     """Let wind-blown snow fall; the layer is rounded, and its upper left corner is used."""
     return next(let_fall([image], parameters, rng))
 
@@ -182,7 +158,7 @@ def elastic_transform(image: Rgb, parameters: ElasticField, rng: Rng) -> Rgb:
     return to_uint8(moved)
 
 
-@_register("digital", digital.Pixelate, _table("pixelate", 1), random=False, breaks={224: (1, 4)})
+@_register("digital", digital.Pixelate, _table("pixelate"), random=False, breaks={224: (1, 4)})
 def pixelate(image: Rgb, parameters: digital.Pixelate, rng: Rng) -> Rgb:
     """Shrink by averaging and enlarge by repeating."""
     height, width = image.shape[:2]
@@ -191,7 +167,7 @@ def pixelate(image: Rgb, parameters: digital.Pixelate, rng: Rng) -> Rgb:
     return np.array(small.resize((width, height), Image.Resampling.NEAREST))
 
 
-@_register("weather", weather.Spatter, _table("spatter", 6), common=False, breaks={224: (3,)})
+@_register("weather", weather.Spatter, _table("spatter"), common=False, breaks={224: (3,)})
 def spatter(image: Rgb, parameters: weather.Spatter, rng: Rng) -> Rgb:
     """Splash water (distances in float32) or mud (colours in float64) on the lens."""
     p = parameters

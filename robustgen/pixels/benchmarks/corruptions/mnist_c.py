@@ -110,7 +110,7 @@ def glass_blur(image: Rgb, parameters: GlassBlur, rng: Rng) -> Rgb:
 def motion_blur(image: Rgb, parameters: MotionBlur, rng: Rng) -> Rgb:
     """Move the camera in a straight line within 45 degrees of the horizontal."""
     p = parameters
-    return blur_along_line(image, p.radius, p.sigma, rng.uniform(-45, 45), p.engine)
+    return blur_along_line(image, p.radius, p.sigma, rng.uniform(-45, 45))
 
 
 @digit("weather", Brightness, (0.5,), random=False)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from robustgen.pixels.benchmarks.ingredients import InstalledFiles
 from robustgen.pixels.benchmarks.registry import SCALES, corruption
 from robustgen.pixels.imaging.arrays import Rgb, to_uint8, unit
-from robustgen.pixels.imaging.blur import MotionEngine, blur_along_line
+from robustgen.pixels.imaging.blur import blur_along_line
 from robustgen.pixels.imaging.colour import raise_value
 from robustgen.pixels.imaging.rng import Rng
 from robustgen.pixels.imaging.weather_effects import (
@@ -41,7 +41,6 @@ class Snow:
     radius: float
     sigma: float
     mix: float
-    engine: MotionEngine = "exact"
 
 
 def _let_fall(
@@ -52,7 +51,7 @@ def _let_fall(
     for frame, luma in frames:
         flakes = draw_flakes(frame.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
         wind = rng.uniform(-135, -45) if wind is None else wind
-        yield add_snow(frame, luma, p.mix, blur_along_line(flakes, p.radius, p.sigma, wind, p.engine))
+        yield add_snow(frame, luma, p.mix, blur_along_line(flakes, p.radius, p.sigma, wind))
 
 
 @corruption(
