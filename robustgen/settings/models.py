@@ -152,7 +152,7 @@ class InputKeys(Options):
     outputs: Annotated[
         OutputForm | None, BeforeValidator(lambda it: "probabilities" if it == "probability" else it)
     ] = None
-    """form of a single output, for the second of two classes; default probabilities after a sigmoid"""
+    """form of a single output, for the second of two classes; default logits, unless they may be either"""
     input_size: Annotated[tuple[int, int] | None, BeforeValidator(_read_size), Flag(INPUT, "N|H,W")] = None
     """resize images to this size in pixels"""
     clean_input: Annotated[

@@ -147,7 +147,6 @@ def evaluate(
         *describe_complaints(run.complaints, noun),
         *describe_losses(run.losses, count),
         *describe_orientations(run.orientations.values(), count, "models get the pixels as stored"),
-        *(remark for model in models for remark in model.remarks()),
     )
     failures, seconds = {**run.failures, **making.refused}, time.monotonic() - started
     return EvaluateResult(folders, made, kept, making.recipe.noun, noun, failures, seconds, remarks)

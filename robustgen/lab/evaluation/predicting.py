@@ -290,8 +290,6 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Evaluat
         predictor.print_notes()
         run = _PredictionRun(data, predictor, store, sampling)
         run.predict_missing()
-    for remark in opened.remarks():
-        print_note(remark)
     kept, noun, medium = len(data) * len(keys) - run.made, data.benchmark.noun, data.benchmark.medium.name
     return EvaluateResult((folder,), run.made, kept, noun, medium, {}, time.monotonic() - started)
 

@@ -64,8 +64,8 @@ class Model(ABC):
     class_names: tuple[str, ...] = ()
     given: str | None = None
     is_binary = False
-    # Smallest and largest logit of a model of two classes with one output, and their number.
-    _least, _largest, _seen = math.inf, -math.inf, 0
+    # Whether an only output can be no probability, and the number of outputs looked at.
+    _is_logit, _seen = False, 0
     _most: int | None = None
     _memory: NDArray[Any] | None = None
     _lent: weakref.ref[NDArray[Any]] | None = None
@@ -173,37 +173,29 @@ class Model(ABC):
                 look_up_channels(arrange(image), tables, place, planar=layout == "NCHW")
         return inputs
 
-    def gives_probability(self) -> bool:
-        """Return whether the only output is that of a sigmoid, as far as the model shows it."""
-        return False
-
     def split(self, output: NDArray[Any], form: OutputForm | None) -> NDArray[Any]:
         """Return two columns of scores for the only output (n, 1) of a model of two classes.
 
         Raises
         ------
         ConfigError
-            `form` is "probabilities", and a value is none.
+            `form` is "probabilities", and a value is none; or it is None, and the values may be either.
         """
         self.is_binary = True
         least, largest = float(output.min()), float(output.max())
-        if form == "probabilities" or (form is None and self.gives_probability()):
-            if least < 0 or largest > 1:
+        are_shares = least >= 0 and largest <= 1
+        if form == "probabilities":
+            if not are_shares:
                 raise ConfigError(f"{self.name}: {least:g} to {largest:g}, no probability: omit outputs")
             return np.concatenate([1 - output, output], axis=1)
-        if form is None:
-            self._least, self._largest = min(self._least, least), max(self._largest, largest)
-            self._seen += len(output)
+        if form is None and not self._is_logit:
+            self._is_logit, self._seen = not are_shares, self._seen + len(output)
+            if are_shares and self._seen > 1:
+                raise ConfigError(
+                    f"{self.name}: its one output is {least:.3g} to {largest:.3g}, a logit or a probability "
+                    "of the second class: give --preprocessing outputs=logits or outputs=probabilities"
+                )
         return np.concatenate([np.zeros_like(output), output], axis=1)
-
-    def remarks(self) -> tuple[str, ...]:
-        """Return a line if outputs that were taken for logits of two classes may be probabilities."""
-        if self._seen < 2 or self._least < 0 or self._largest > 1:
-            return ()
-        return (
-            f"{self.folder}: its only output is {self._least:.3g} to {self._largest:.3g}, taken for a logit; "
-            "if it is a probability, set outputs: probability (--preprocessing outputs=probabilities)",
-        )
 
     def __call__(self, images: Images, preprocessing: Preprocessing) -> NDArray[Any]:
         """Return logits (n, classes) of images."""

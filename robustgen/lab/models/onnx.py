@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,8 +17,6 @@ from robustgen.settings.models import Runtime
 
 _DTYPES: Final = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
 _INPUTS: Final = {**_DTYPES, "tensor(uint8)": np.uint8}
-# Operators after which the values of an output are the same.
-_RESHAPING: Final = ("Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Transpose")
 _PROVIDERS: Final = {
     "cpu": "CPUExecutionProvider",
     "cuda": "CUDAExecutionProvider",
@@ -101,54 +98,6 @@ class OnnxModel(Model):
                 raise OutOfDeviceMemoryError from error
             raise
         return np.asarray(logits)
-
-    def gives_probability(self) -> bool:
-        """Return whether the graph ends in a sigmoid, as `Model.gives_probability`."""
-        store, name = locate(self._path)
-        return find_last_step(store.read(name), self._output.name) == "Sigmoid"
-
-
-def find_last_step(model: bytes, output: str) -> str:
-    """Return the operator that gives an output of an ONNX `model`, before those that only reshape it."""
-    makers = dict[str, tuple[str, str]]()
-    # A ModelProto contains its graph in field 7, a GraphProto its nodes in field 1.
-    for _, graph in (each for each in _list_fields(model) if each[0] == 7):
-        for _, node in (each for each in _list_fields(graph) if each[0] == 1):
-            parts = dict[int, str]()
-            for field, value in _list_fields(node):
-                parts.setdefault(field, bytes(value).decode("utf-8", "replace"))
-            makers[parts.get(2, "")] = parts.get(4, ""), parts.get(1, "")
-    step = ""
-    while output in makers:
-        step, output = makers.pop(output)
-        if step not in _RESHAPING:
-            break
-    return step
-
-
-def _list_fields(message: bytes | memoryview) -> Iterator[tuple[int, memoryview]]:
-    """Yield number and content of each field of a protobuf message that has a length."""
-    view, at = memoryview(message), 0
-
-    def read_number() -> int:
-        nonlocal at
-        number, shift = 0, 0
-        while True:
-            number |= (view[at] & 0x7F) << shift
-            at, shift = at + 1, shift + 7
-            if view[at - 1] < 0x80:
-                return number
-
-    while at < len(view):
-        field, wire_type = divmod(read_number(), 8)
-        if wire_type == 0:
-            read_number()
-        elif wire_type == 2:
-            size = read_number()
-            yield field, view[at : at + size]
-            at += size
-        else:
-            at += 8 if wire_type == 1 else 4
 
 
 def list_weights(model: bytes) -> list[str]:

@@ -40,8 +40,6 @@ from robustgen.settings.models import Axes, Runtime
 # Keys of the weights in checkpoints that also contain their mean over the training, or parts.
 _NESTED: Final = ("state_dict", "model_state_dict", "model")
 _NAMED: Final = 3
-# Names of steps in graphs of gradients that leave the values as they are.
-_RESHAPING: Final = ("Squeeze", "Unsqueeze", "View", "Reshape", "UnsafeView", "ToCopy", "Select", "Slice")
 
 
 class TorchModel(Model):
@@ -84,7 +82,6 @@ class TorchModel(Model):
         # Number of inputs of a module whose first layer is linear.
         first = next((each for each in layers if isinstance(each, nn.Conv2d | nn.Linear)), None)
         self._flat = first.in_features if isinstance(first, nn.Linear) and not shape else None
-        self._is_probability: bool | None = None
         floats = (each.dtype for each in module.parameters() if each.is_floating_point())
         self._input = precision or next(floats, torch.float32)
         self._identity = identity or _digest_weights(module, name)
@@ -130,10 +127,7 @@ class TorchModel(Model):
                 inputs = self._prepare(images, preprocessing, torch)
                 logits = self._find_logits(self._module(inputs), torch)
                 # Half precision is converted: it makes NumPy's other functions slow.
-                found = np.asarray(logits.float().cpu().numpy())
-            if self._is_probability is None and logits.numel() == len(images):
-                self._is_probability = self._trace_sigmoid(inputs, torch)
-            return found
+                return np.asarray(logits.float().cpu().numpy())
         except RuntimeError as error:
             # CUDA has its own error class for this, MPS does not.
             if isinstance(error, torch.cuda.OutOfMemoryError) or "out of memory" in str(error):
@@ -150,26 +144,6 @@ class TorchModel(Model):
         arranged = self.choose_arrangement(preprocessing)(np.asarray(images))
         pixels = torch.from_numpy(arranged).to(self._device)
         return look_up_there(pixels, tables, self.layout(preprocessing.layout))
-
-    def gives_probability(self) -> bool:
-        """Return whether the module ends in a sigmoid, as `Model.gives_probability`."""
-        return bool(self._is_probability)
-
-    def _trace_sigmoid(self, images: Any, torch: Any) -> bool:
-        """Return whether the last step of the module is a sigmoid, as its gradient tells."""
-        try:
-            with torch.enable_grad():
-                # A copy of the leaf, which modules may change in place.
-                leaf = images.clone().requires_grad_(images.is_floating_point())
-                traced = self._module(leaf.clone())
-            logits = self._find_logits(traced, torch)
-        except RuntimeError:
-            # Not all that can be computed has a gradient.
-            return False
-        step = logits.grad_fn
-        while step and step.name().startswith(_RESHAPING):
-            step = step.next_functions[0][0]
-        return bool(step) and step.name().startswith("Sigmoid")
 
     @property
     def text_inputs(self) -> Sequence[str]:

@@ -1,6 +1,5 @@
 """Inputs and outputs of models: channels, their order, one output for two classes."""
 
-import re
 import struct
 
 import numpy as np
@@ -12,7 +11,7 @@ from PIL import Image
 import robustgen
 from robustgen.errors import ConfigError, RobustgenError
 from robustgen.lab.models.base import Classifier
-from robustgen.lab.models.onnx import OnnxModel, find_last_step
+from robustgen.lab.models.onnx import OnnxModel
 from robustgen.lab.models.preprocessing import Preprocessing, load_preprocessing
 from robustgen.settings.models import Runtime
 from tests import digits
@@ -238,63 +237,37 @@ def test_other_numbers_of_channels_are_refused(tmp_path):
 TWO = {"no": 40, "yes": 200}
 # Ten times the mean of three channels from 0 to 1, less 0.47.
 SECOND = ([[10 / 3] * 3], [-4.7])
-ENDS = [("Sigmoid",), ("Sigmoid", "Identity"), ("Sigmoid", "Squeeze"), ("Squeeze", "Sigmoid")]
 
 
-@pytest.mark.parametrize("ends", [(), ("Squeeze",), *ENDS])
+@pytest.mark.parametrize("ends", [(), ("Squeeze",)])
 def test_one_output_is_the_second_of_two_classes(tmp_path, ends):
     model = put_linear(tmp_path / "one.onnx", *SECOND, ends=ends)
     scores = robustgen.evaluate(model, source=put_flat(tmp_path / "s", TWO), mean=0, std=1, **FEW)
-    assert scores.clean_error == 0 and not any("only output" in note for note in scores.notes)
-    pixels = np.full((3, 40, 40, 3), 100, np.uint8)
-    found = classify(model, pixels)
-    assert found.shape == (3, 2)
-    assert np.allclose(found.sum(1), 1) if "Sigmoid" in ends else (found[:, 0] == 0).all()
+    assert scores.clean_error == 0
+    found = classify(model, np.full((3, 40, 40, 3), 100, np.uint8))
+    assert found.shape == (3, 2) and (found[:, 0] == 0).all()
 
 
-def test_last_steps_of_graphs(tmp_path):
-    for ends in ENDS:
-        put_linear(tmp_path / "m.onnx", *SECOND, ends=ends)
-        assert find_last_step((tmp_path / "m.onnx").read_bytes(), "y") == "Sigmoid"
-    put_linear(tmp_path / "m.onnx", *SECOND, ends=("Sigmoid", "Neg"))
-    assert find_last_step((tmp_path / "m.onnx").read_bytes(), "y") == "Neg"
-    assert find_last_step(b"", "y") == ""
+@pytest.mark.parametrize(
+    ("layer", "ends"),
+    # The second is a hard sigmoid: its output lies in 0 to 1 and is 0.5 at the border.
+    [(SECOND, ("Sigmoid",)), (SECOND, ("Squeeze", "Sigmoid")), (([[1 / 3] * 3], [0.03]), ("Relu",))],
+)
+def test_one_output_that_may_be_a_probability_needs_its_form(tmp_path, layer, ends):
+    model = put_linear(tmp_path / "one.onnx", *layer, ends=ends)
+    keys = {"source": put_flat(tmp_path / "s", TWO), "mean": 0, "std": 1, **FEW}
+    with pytest.raises(ConfigError, match="outputs=logits or outputs=probabilities"):
+        robustgen.evaluate(model, **keys)
+    assert robustgen.evaluate(model, outputs="probability", **keys).clean_error == 0
+    assert robustgen.evaluate(model, outputs="logits", **keys).clean_error == 0.5
 
 
-def test_probabilities_without_a_sigmoid_are_told_and_settable(tmp_path):
-    # A hard sigmoid: its output lies in 0 to 1 and is 0.5 at the border.
-    model = put_linear(tmp_path / "hard.onnx", [[1 / 3] * 3], [0.03], ends=("Relu",))
-    source = put_flat(tmp_path / "s", TWO)
-    keys = {"source": source, "mean": 0, "std": 1, **FEW}
-    scores = robustgen.evaluate(model, **keys)
-    assert scores.clean_error == 0.5
-    assert any(re.search("hard: .* outputs: probability", note) for note in scores.notes)
-    scores = robustgen.evaluate(model, outputs="probability", **keys)
-    assert scores.clean_error == 0 and not any("only output" in note for note in scores.notes)
+def test_forms_that_outputs_do_not_have_are_refused(tmp_path):
+    keys = {"source": put_flat(tmp_path / "s", TWO), "mean": 0, "std": 1, "outputs": "probability", **FEW}
     with pytest.raises(ConfigError, match="no probability"):
-        robustgen.evaluate(put_linear(tmp_path / "z.onnx", *SECOND), outputs="probability", **keys)
+        robustgen.evaluate(put_linear(tmp_path / "z.onnx", *SECOND), **keys)
     with pytest.raises(ConfigError, match="for one output, it has 2"):
-        robustgen.evaluate(put_nearest(tmp_path / "two.onnx", np.eye(3)[:2]), outputs="probability", **keys)
-
-
-def test_a_sigmoid_can_be_taken_for_a_logit(tmp_path):
-    model = put_linear(tmp_path / "one.onnx", *SECOND, ends=("Sigmoid",))
-    keys = {"source": put_flat(tmp_path / "s", TWO), "mean": 0, "std": 1, "outputs": "logits", **FEW}
-    scores = robustgen.evaluate(model, **keys)
-    assert scores.clean_error == 0.5 and not any("only output" in note for note in scores.notes)
-
-
-def test_predict_hints_at_probabilities(tmp_path):
-    source = put_flat(tmp_path / "s", TWO)
-    few = ("--corruptions", "brightness", "--severities", "1", "--jobs", "1", "--output", tmp_path / "c")
-    cli("make-c", "--source", source, *few)
-    model = put_linear(tmp_path / "hard.onnx", [[1 / 3] * 3], [0.03], ends=("Relu",))
-    words = ("--model", model, "--output", tmp_path / "p", *digits.PLAIN)
-    assert "--preprocessing outputs=probabilities" in cli("predict", tmp_path / "c", *words).stderr
-    said = cli(
-        "predict", tmp_path / "c", *words, "--preprocessing", "outputs=probabilities", "--overwrite"
-    ).stderr
-    assert "outputs=" not in said
+        robustgen.evaluate(put_nearest(tmp_path / "two.onnx", np.eye(3)[:2]), **keys)
 
 
 def test_one_output_for_more_classes_is_refused(tmp_path):
@@ -331,7 +304,7 @@ def test_modules_whose_first_layer_takes_one_channel(tmp_path):
     assert scores.clean_error == 0
 
 
-def test_modules_that_end_in_a_sigmoid(tmp_path):
+def test_modules_with_one_output(tmp_path):
     torch = pytest.importorskip("torch")
 
     class Second(torch.nn.Module):
@@ -351,12 +324,10 @@ def test_modules_that_end_in_a_sigmoid(tmp_path):
     }
     source = put_flat(tmp_path / "s", TWO)
     for name, end in ends.items():
-        scores = robustgen.evaluate(Second(end), name=name, source=source, mean=0, std=1, **FEW)
-        assert scores.clean_error == 0 and not any("only output" in note for note in scores.notes), name
-    hard = Second(lambda z: (z / 100 + 0.5).numpy().clip(0, 1))
-    hard.end = lambda z: torch.tensor((z.numpy() / 100 + 0.5).clip(0, 1))
-    scores = robustgen.evaluate(hard, source=source, mean=0, std=1, **FEW)
-    assert any("only output" in note for note in scores.notes)
+        form = "logits" if name == "logit" else "probabilities"
+        keys = {"name": name, "source": source, "mean": 0, "std": 1, "outputs": form}
+        assert robustgen.evaluate(Second(end), **keys, **FEW).clean_error == 0, name
+    assert robustgen.evaluate(Second(ends["logit"]), **keys | {"outputs": None}, **FEW).clean_error == 0
 
 
 def test_modules_that_take_text_are_no_classifiers(tmp_path):
