@@ -127,18 +127,6 @@ def write_npz(folder, images):
     return folder / "faces.npz"
 
 
-def write_img2dataset(folder, images):
-    files = name_files(images)
-    for number, data in enumerate(files.values()):
-        path = folder / f"{number % 2:05d}" / f"{number:09d}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        path.with_suffix(".json").write_text("{}")
-    for name in ("00000", "00001"):
-        (folder / f"{name}.parquet").write_bytes(b"")
-    return folder
-
-
 def write_cifar(folder, images):
     root = folder / "cifar-10-batches-py"
     root.mkdir(parents=True)
@@ -164,7 +152,6 @@ WRITERS = {
     "mnist": {"mnist": write_mnist},
     "medmnist": {"medmnist": write_medmnist},
     "cifar": {"cifar": write_cifar},
-    "img2dataset": {"img2dataset": write_img2dataset},
     "arrays": {"npy": write_npy, "npz": write_npz},
     "tiny-imagenet": {"tiny-imagenet": write_tiny_imagenet},
     "folder": {

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _OF_CLASSIFIERS = frozenset(
     {
-        *("baseline", "save", "only_classes", "crops", "batch_size", "perturbations", "difficulty"),
+        *("baseline", "save", "only_classes", "batch_size", "perturbations", "difficulty"),
         "uncompressed",
     }
 )

@@ -214,7 +214,6 @@ SOURCE_ROWS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "labelled": "folder:LABELLED",
         "table": "table:TABLES",
-        "img2dataset": "folder:SHARD_FOLDERS",
         "parquet": "shards:PARQUET_FILES",
         "webdataset": "shards:WEBDATASET",
         "mnist": "published:MNIST",

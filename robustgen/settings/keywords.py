@@ -86,7 +86,6 @@ class EvaluateKeys(ConfigKeys, total=False):
     trust_model: bool
     save: Literal["logits", "top5"] | None
     only_classes: bool
-    crops: Literal[1, 10]
     batch_size: int
     frames: int
     overwrite: bool

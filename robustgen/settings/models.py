@@ -58,10 +58,6 @@ def _read_size(value: Any) -> Any:
     return int(sides[0]), int(sides[-1])
 
 
-def _read_whole(value: Any) -> Any:
-    return int(value) if isinstance(value, str) and value.isdecimal() else value
-
-
 Colour = tuple[float, float, float]
 ClipLimit = Annotated[float, Field(gt=0, le=256, allow_inf_nan=False)]
 TileCount = Annotated[Count, Field(le=64)]
@@ -216,8 +212,6 @@ class Outputs(Options):
     """outputs to keep; default logits for C sets, top5 for P sets"""
     only_classes: Annotated[StrictBool, Flag(MODEL)] = False
     """use only the outputs of the set's classes; --classes names all outputs"""
-    crops: Annotated[Literal[1, 10], BeforeValidator(_read_whole), Flag(INPUT)] = 1
-    """10: mean softmax of the corners, the centre and their mirrors, of the model's input size"""
     batch_size: Annotated[Count, Flag(MODEL, "N")] = 64
     """images per batch"""
     frames: Annotated[Count, Flag(INPUT, "N")] = 32

@@ -232,7 +232,6 @@ EFFECTS = {
             "--config": "--config {sizes}",
             "--set": "--set constants_for=64",
             "--subset": "--subset *013.png",
-            "--crops": ("--source {wide}", "--crops 10"),
             "--input-size": ("--source {wide}", "--input-size 32"),
             "--model": "--model {twin}",
             "--source": ("--classes {classes}", "--source {fewer}"),
@@ -255,7 +254,6 @@ EFFECTS = {
         f"{{predicted}} --output preds {MODEL}",
         OUTPUTS
         | {
-            "--crops": (f"! {{large_set}} --output preds {MODEL}", "--crops 10"),
             "--input-size": (f"! {{large_set}} --output preds {MODEL}", "--input-size 32"),
             "--model": (f"! {{predicted}} --output preds {MODEL[15:]}", "--model {twin}"),
             "--only-classes": (f"! {{few}} --output preds {MODEL} --classes {{classes}}", "--only-classes"),

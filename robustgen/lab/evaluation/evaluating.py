@@ -154,7 +154,7 @@ def evaluate(
 
 def _view(classifier: Classifier) -> Preprocessing:
     """Return the part of a model's preprocessing that workers apply: cleaning and resizing."""
-    own = classifier.view
+    own = classifier.preprocessing
     return replace(
         PRESETS["imagenet"],
         input_size=own.input_size,

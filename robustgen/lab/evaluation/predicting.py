@@ -112,7 +112,6 @@ class Predictor:
             "origins": dict(self.classifier.preprocessing.origins),
             "save": self.save,
             # Defaults are omitted, so that predictions from before they existed can be resumed.
-            **({"crops": self.classifier.crops} if self.classifier.crops > 1 else {}),
             **({"only_classes": [names[output] for output in outputs]} if outputs else {}),
         }
 
@@ -235,7 +234,7 @@ class _PredictionRun:
     def _prepare(self, pixels: Pixels) -> Pixels:
         """Return an image or a sequence, or the sampled frames of a clip, as the model gets it."""
         pixels = self._sampling.take("", pixels) if self._sampling else pixels
-        return self._predictor.classifier.view.prepare(pixels)
+        return self._predictor.classifier.preprocessing.prepare(pixels)
 
     def _finish(self, folder: str) -> None:
         """Write the file of a variant."""
@@ -281,7 +280,7 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Evaluat
     first = data.variants[0]
     keys = data.keys_of(first)
     pixels = data.load(first, keys[0])
-    sample = classifier.view.clean(sampling.take(keys[0], pixels) if sampling else pixels)
+    sample = classifier.preprocessing.clean(sampling.take(keys[0], pixels) if sampling else pixels)
     classes = classifier.count_classes(sample, data.root, data.class_count)
     saved = choose_saved(options.save, data.kind, classes)
     predictor = Predictor(classifier, classes, saved, batch)
@@ -316,7 +315,7 @@ def fit_classifier(
     own = load_preprocessing(*given, default, model.preprocessing)
     own = fit_class_names(own, model, images.classes or ())
     outputs = choose_outputs(own, images.classes, location) if options.only_classes else None
-    return Classifier(model, own, outputs, options.crops, images.class_count == 1, of_clips)
+    return Classifier(model, own, outputs, images.class_count == 1, of_clips)
 
 
 def choose_outputs(

@@ -50,20 +50,18 @@ _MOST_KEY_BYTES, _MOST_ENTRY_BYTES, _MOST_ROW_BYTES = 1 << 14, 1 << 30, 1 << 28
 
 
 def list_treatments(settings: Mapping[str, Any]) -> list[str]:
-    """Return the cleaning of the images and the crops that `predictions.json` records, if not as usual."""
+    """Return the cleaning of the images that `predictions.json` records, if there is any."""
     given = settings.get("preprocessing")
     places = settings.get("cleaned"), given.get("clean_input") if isinstance(given, Mapping) else None
     names = [name for place in places if isinstance(place, Mapping) for name in place]
-    titles = [each.title for name, each in CLEANINGS.items() if name in names]
-    return titles + ["mean of ten crops"] * (settings.get("crops") == 10)
+    return [each.title for name, each in CLEANINGS.items() if name in names]
 
 
 def describe_outputs(settings: Mapping[str, Any]) -> str:
     """Return how `predictions.json` says that outputs were computed, if not as usual, after a comma."""
     only = settings.get("only_classes")
     cleaned = ", a set cleaned by preprocess" if settings.get("cleaned") else ""
-    ten = ", mean of ten crops" if settings.get("crops") == 10 else ""
-    return cleaned + ten + (f", among the {len(only)} classes of the set" if isinstance(only, list) else "")
+    return cleaned + (f", among the {len(only)} classes of the set" if isinstance(only, list) else "")
 
 
 # --- writing -------------------------------------------------------------------------------------

@@ -4,10 +4,10 @@ import math
 import re
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 from robustgen.display.progress import print_line
 from robustgen.errors import ConfigError
 from robustgen.lab.models.preprocessing import RAW, Pixels, Preprocessing
-from robustgen.metrics import softmax
 from robustgen.pixels.imaging.colour import look_up_channels
 from robustgen.pixels.imaging.decode import as_grey
-from robustgen.pixels.imaging.geometry import crop_ten
 from robustgen.settings.models import Axes, OutputForm
 
 # Inputs for text, in ONNX files and in modules of transformers, open_clip and OpenAI.
@@ -284,8 +282,6 @@ class Classifier:
     preprocessing : Preprocessing
     outputs : tuple of int, optional
         Numbers of the outputs to use, in this order; default all.
-    crops : {1, 10}
-        With 10, the logits are logarithms of the mean softmax over ten crops of the model's input size.
     is_single : bool
         Whether the set has one class, so that a single output is its score and not one of two classes.
     of_clips : bool
@@ -295,24 +291,18 @@ class Classifier:
     model: Model
     preprocessing: Preprocessing
     outputs: tuple[int, ...] | None = None
-    crops: Literal[1, 10] = 1
     is_single: bool = False
     of_clips: bool = False
 
     def __post_init__(self) -> None:
         given, own = self.preprocessing, self.model.preprocessing
-        if self.of_clips and (self.crops > 1 or not isinstance(self.model, FunctionModel)):
-            raise ConfigError(f"{self.model.name}: clips need one crop and a function of (n, T, H, W, 3)")
+        if self.of_clips and not isinstance(self.model, FunctionModel):
+            raise ConfigError(f"{self.model.name}: clips need a function of (n, T, H, W, 3)")
         # A function orders the channels itself; a graph may take either order.
         parts = slice(None if isinstance(self.model, FunctionModel) else -1)
         if self.model.dtype == np.uint8 and own and given.normalisation[parts] != own.normalisation[parts]:
             order = " and channel_order" if parts.stop is None else ""
             raise ConfigError(f"{self.model.name}: gets pixels from 0 to 255: omit presets, mean, std{order}")
-
-    @property
-    def view(self) -> Preprocessing:
-        """Return the part of the preprocessing that comes before the crops."""
-        return self.preprocessing if self.crops == 1 else replace(self.preprocessing, input_size=None)
 
     def as_inputs(self, items: Images) -> Images:
         """Return the inputs in images, sequences (T, H, W, 3) or clips: the frames of sequences."""
@@ -321,27 +311,8 @@ class Classifier:
 
     def __call__(self, images: Images) -> NDArray[Any]:
         """Return logits (n, K) of images, or of clips."""
-        if self.crops == 1:
-            return self._select(self._run(images))
-        found = [self._run(crop) for crop in self._crop(images)]
-        mean = np.mean([softmax(self._select(_as_logits(each))) for each in found], axis=0)
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(mean), np.promote_types(found[0].dtype, np.float32))
-
-    def _select(self, logits: NDArray[Any]) -> NDArray[Any]:
+        logits = self._run(images)
         return logits if self.outputs is None else logits[:, self.outputs]
-
-    def _crop(self, images: Images) -> Iterator[Pixels]:
-        """Yield ten crops of the images, each (n, height, width, 3)."""
-        name, layout = self.model.name, self.model.layout(self.preprocessing.layout)
-        height, width = self.preprocessing.input_size or self.model.sides(layout)
-        if not height or not width:
-            raise ConfigError(f"{name}: takes images of any size: give the size of a crop with input_size")
-        rows, columns = images[0].shape[:2]
-        if rows < height or columns < width or (rows, columns) == (height, width):
-            own = f"{rows} x {columns}: edition imagenet@256, or one crop"
-            raise ConfigError(f"{name}: ten crops of {height} x {width} pixels need more than {own}")
-        return crop_ten(np.asarray(images), width, height)
 
     def _run(self, images: Images) -> NDArray[Any]:
         """Return all outputs (n, K) of the model for images of its size."""
@@ -372,9 +343,9 @@ class Classifier:
         ConfigError
             The model does not accept these images, or its classes are not those of the set.
         """
-        prepared = self.view.resize(pixels)
+        prepared = self.preprocessing.resize(pixels)
         first = self.as_inputs(prepared[None])[:1]
-        classes = int(self._run(first if self.crops == 1 else next(self._crop(first))).shape[-1])
+        classes = int(self._run(first).shape[-1])
         named, own = self.preprocessing.classes, f"{self.model.name} has {classes} classes"
         if named and len(named) != classes:
             raise ConfigError(f"the class list has {len(named)} names, {own}")
@@ -398,15 +369,6 @@ class Classifier:
 def name_class_flag(outputs: int) -> str:
     """Return the flag that lists the classes of a model with so many outputs."""
     return "--classes FILE" + ", or --classes imagenet for its thousand classes" * (outputs == 1000)
-
-
-def _as_logits(outputs: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the outputs (n, K) of a model, or their logarithms if they are probabilities already."""
-    values = outputs.astype(np.float64)
-    # The tolerance is wide enough for float16.
-    are_shares = (values.min(axis=1) >= 0) & (np.abs(values.sum(axis=1) - 1) < 0.01)
-    values[are_shares] = np.log(np.maximum(values[are_shares], np.finfo(np.float64).tiny))
-    return values
 
 
 def is_finite(logits: NDArray[Any]) -> NDArray[np.bool_]:

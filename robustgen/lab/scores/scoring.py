@@ -152,7 +152,7 @@ def score(
         notes.append("published values are of all outputs of the models: none is compared")
         published = []
     if published and any(list_treatments(each.settings) for each in opened):
-        notes.append("published values are of one crop of each image, without any cleaning")
+        notes.append("published values are of images without any cleaning")
     if models and (lacking := [row.model for row in rows if row.model not in models]):
         notes.append(f"no facts of models are given for {', '.join(lacking)}")
     report = Scoreboard(
@@ -454,7 +454,7 @@ def _say_averaged(opened: Sequence[Predictions], notes: list[str]) -> None:
 
 
 def _say_treatments(names: Sequence[str], opened: Sequence[Predictions], notes: list[str]) -> None:
-    """Add a note if some models were given cleaned images, or ten crops, and others were not."""
+    """Add a note if some models were given cleaned images, and others were not."""
     treatments = [" and ".join(list_treatments(each.settings)) or "images as they are" for each in opened]
     found = _group_names(names, treatments)
     if len(found) > 1:

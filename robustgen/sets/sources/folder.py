@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from robustgen.display.text import format_count
-from robustgen.errors import ImageError, SourceError
+from robustgen.errors import SourceError
 from robustgen.files.lazy import cached_property
 from robustgen.files.text_files import MOST_BYTES, parse_object
 from robustgen.pixels.imaging.arrays import Rgb
@@ -31,10 +31,7 @@ from robustgen.sets.sources.files import EncodedSource, ListedItems, SourceListi
 from robustgen.sets.sources.labels import (
     METADATA,
     ImageNames,
-    Label,
     Labels,
-    check_label_size,
-    parse_label,
     parse_metadata,
     read_labels,
 )
@@ -352,64 +349,6 @@ class OneImage(FileSource):
         yield self._key, self._name, None
 
 
-class ShardFolders(FileSource):
-    """Images that img2dataset wrote as files, in folders of shards, which are no classes.
-
-    Keys are those of the same images in shards: the name of the file, below its class if the ``.json`` files
-    have labels. Parameters are those of `FileSource`.
-    """
-
-    @cached_property
-    def _found(self) -> dict[str, str | None]:
-        """Return the names of all files, and why some are refused."""
-        return dict(self._tree.find())
-
-    @cached_property
-    def _labels(self) -> tuple[dict[str, Label], dict[str, str]]:
-        """Return the label of each image, and why some cannot be read; nothing if the first one has none."""
-        labels, listing = dict[str, Label](), SourceListing()
-        for name in sorted(filter(is_image, self._found)):
-            label = None
-            with listing.refuse_damaged(name, "its label cannot be read: "):
-                label = self._read_label(f"{name.rpartition('.')[0]}.json")
-            if label is not None:
-                labels[name] = label
-            elif not (labels or listing.refused):
-                break
-        return labels, listing.refused
-
-    def _read_label(self, name: str) -> Label | None:
-        if not self._tree.has(name):
-            return None
-        check_label_size(self._tree.size(name))
-        return parse_label(self._tree.read(name), in_json=True)
-
-    def _scan(self) -> Iterator[Named]:
-        labels, wrong = self._labels
-        for name, reason in self._found.items():
-            own = name.rpartition("/")[2]
-            if name in labels:
-                yield f"{labels[name]}/{own}", name, reason
-            elif labels and not reason:
-                yield own, name, wrong.get(name, "has no label, but others have")
-            else:
-                yield own, name, reason
-
-    def _read_record(self, found: set[str]) -> tuple[Sequence[str], bool]:
-        return (), all(isinstance(label, int) for label in self._labels[0].values())
-
-    @cached_property
-    def _places(self) -> dict[str, str]:
-        return {posixpath.basename(name): name for name in self._found}
-
-    def _place(self, key: str) -> str:
-        # Worker processes need no labels.
-        try:
-            return self._places[posixpath.basename(key)]
-        except KeyError:
-            raise ImageError(f"no such image in {self.location}", key) from None
-
-
 class LabelledFolder(FileSource):
     """A folder or an archive of images, and a file with their labels; a key is ``<class>/<relative path>``.
 
@@ -479,14 +418,13 @@ def put_into_classes(found: Mapping[str, str | None], labels: Labels, where: obj
             yield name, name, reason or f"no label in {where}"
 
 
-def is_img2dataset(place: Place) -> bool:
-    """Return True for a folder with ``00000`` and its metadata, ``00000.parquet`` or ``00000_stats.json``."""
-    found = place.children if place.is_folder else {}
-    folders = (name for name, is_folder in found.items() if is_folder)
-    return any(f"{name}{PARQUET}" in found or f"{name}_stats.json" in found for name in folders)
-
-
 def _open_images(place: Place, options: SourceOptions) -> FileSource:
+    found = place.children if place.is_folder and options.classes else {}
+    if shards := [name for name in found if {f"{name}{PARQUET}", f"{name}_stats.json"} & found.keys()]:
+        raise SourceError(
+            f"{place.location}: {shards[0]!r} is a shard of img2dataset, not a class: set "
+            "require_classes=false, or write the shards with its output_format webdataset"
+        )
     return OneImage(place, options) if place.is_image else ImageFolder(place, options)
 
 
@@ -541,7 +479,6 @@ def open_by_metadata(source: Source, options: SourceOptions) -> Source:
 
 
 LABELLED: Final = SourceKind(lambda _: False, LabelledFolder, has_split_folders=True)
-SHARD_FOLDERS: Final = SourceKind(is_img2dataset, ShardFolders)
 FOLDER: Final = SourceKind(lambda _: True, _open_images, has_split_folders=True)
 
 

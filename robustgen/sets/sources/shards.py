@@ -337,7 +337,8 @@ def is_parquet(place: Place) -> bool:
     """
     if place.is_folder:
         names = [name for name in place.children if name.lower().endswith(PARQUET)]
-        return any(f"{name[: -len(PARQUET)]}.tar" not in place.children for name in names)
+        stems = [name[: -len(PARQUET)] for name in names]
+        return any(not {stem, f"{stem}.tar"} & place.children.keys() for stem in stems)
     return place.has_suffix(PARQUET)
 
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from robustgen.errors import SourceError, UnknownNameError
 from robustgen.pixels.benchmarks.editions import EDITIONS
 from robustgen.plugins.conformance import check_source
 from robustgen.sets.formats.encoders import encode_lossless
-from robustgen.sets.sources import SOURCES, folder
+from robustgen.sets.sources import SOURCES
 from robustgen.sets.sources.base import SourceOptions
 from robustgen.sets.sources.folder import ImageFolder, LabelledFolder
 from robustgen.sets.sources.opening import open_source
@@ -21,7 +20,7 @@ from tests.helpers import ONE, cli, cli_error, make_c, photo, pictures, put_phot
 from tests.sets.sources.test_folder import flat_imagenet, pairs, write
 from tests.sets.sources.test_published import put_medmnist
 from tests.sets.sources.test_trees import put_tar, put_zip
-from tests.source_writers import WRITERS, write_img2dataset, write_tar
+from tests.source_writers import WRITERS, write_tar
 
 LAYOUTS = [(source_kind, layout) for source_kind, layouts in WRITERS.items() for layout in layouts]
 
@@ -108,51 +107,23 @@ def test_an_archive_has_splits_too(splits, tmp_path, put):
 QUICK = ("--corruptions", "contrast", "--severities", "1", "--format", "png", "--jobs", "1", "--quiet")
 
 
-def test_img2dataset_writes_metadata_beside_folders_and_shards(tmp_path):
-    photographs = [photo(32, 32, seed) for seed in range(4)]
-    files = write_img2dataset(tmp_path / "files", photographs)
-    samples = {}
+def test_img2dataset_writes_metadata_beside_shards_and_folders(tmp_path):
+    photographs, samples = [photo(32, 32, seed) for seed in range(4)], {}
     for number, photograph in enumerate(photographs):
         samples[f"{number:09d}.png"] = encode_lossless(photograph, ".png")
-        samples[f"{number:09d}.json"] = json.dumps({"caption": "", "key": f"{number:09d}"}).encode()
+        samples[f"{number:09d}.json"] = json.dumps({"caption": "", "label": number % 2}).encode()
     shards = write_tar(tmp_path / "shards", photographs, name="00000.tar", files=samples).parent
     (shards / "00000.parquet").write_bytes(b"")
-    with_statistics = Path(shutil.copytree(files, tmp_path / "statistics"))
-    for path in with_statistics.glob("*.parquet"):
-        path.rename(path.with_name(f"{path.stem}_stats.json"))
-    for place in (files, shards, with_statistics):
-        source = open_source(place)
-        assert source.keys() == tuple(f"{number:09d}.png" for number in range(4))
-        # Shards are no classes.
-        assert source.classes == ("",) and (source.load("000000003.png") == photographs[3]).all()
-
-
-@pytest.mark.parametrize("labels", [(2, 0, "2", 1), ("fox", "cat", "fox", "owl")])
-def test_labels_in_the_json_of_img2dataset_are_the_same_in_both_layouts(tmp_path, labels, monkeypatch):
-    photographs = [photo(32, 32, seed) for seed in range(4)]
-    files = write_img2dataset(tmp_path / "files", photographs)
-    samples = {}
-    for number, (photograph, label) in enumerate(zip(photographs, labels, strict=True)):
-        told = json.dumps({"caption": "", "label": label})
-        samples[f"{number:09d}.png"] = encode_lossless(photograph, ".png")
-        samples[f"{number:09d}.json"] = told.encode()
-        next(files.glob(f"*/{number:09d}.json")).write_text(told)
-    shards = open_source(write_tar(tmp_path / "shards", photographs, name="00000.tar", files=samples).parent)
-    source = open_source(files)
-    assert source.keys() == shards.keys() and source.keys()[-1].startswith(f"{max(map(str, labels))}/")
-    assert [*map(source.label, source.keys())] == [*map(shards.label, shards.keys())]
-    assert (source.classes, source.class_count) == (shards.classes, shards.class_count)
-    next(files.glob("*/000000003.json")).write_text('{"label": "../x"}')
-    next(files.glob("*/000000002.json")).unlink()
-    refused = open_source(files).refused()
-    assert "000000003.png" in refused and len(refused) == 2
-    next(files.glob("*/000000000.json")).write_bytes(bytes((1 << 20) + 1))
-    again = open_source(files)
-    assert again.keys() == (f"{labels[1]}/000000001.png",)
-    assert again.refused()["000000000.png"].endswith(": 1048577 bytes")
-    # Workers load images without reading labels.
-    monkeypatch.setattr(folder, "parse_label", None)
-    assert (open_source(files).load(again.keys()[0]) == photographs[1]).all()
+    source = open_source(shards)
+    assert [*map(source.label, source.keys())] == [0, 0, 1, 1] and source.keys()[0] == "0/000000000.png"
+    # Folders of shards are no classes.
+    put_photo(tmp_path / "files" / "00000" / "0.png", 32, 32)
+    for name in ("00000.parquet", "00000_stats.json"):
+        (tmp_path / "files" / name).write_bytes(b"")
+        with pytest.raises(SourceError, match=r"img2dataset.* require_classes=false"):
+            open_source(tmp_path / "files")
+        (tmp_path / "files" / name).unlink()
+    assert open_source(tmp_path / "files").classes == ("00000",)
 
 
 @pytest.mark.parametrize(

@@ -274,7 +274,7 @@ def test_wrong_input(at_home, tmp_path):
         assert "name its weights" in without_weights
     else:
         assert "pip install 'robustgen[torch]'" in unknown
-    for flag, value in (("--perturbations", "tilt"), ("--crops", "10")):
+    for flag, value in (("--perturbations", "tilt"), ("--batch-size", "10")):
         assert f"{flag} cannot be combined with --annotations" in error(flag, value)
     assert "where the annotations have 160 x 120" in error("--edition", "imagenet-64")
     truth = json.loads((at_home / "instances.json").read_text())
