@@ -307,7 +307,6 @@ def put_lists(root):
     (root / "fields.yaml").write_text(
         "creator: Ann Example\nlicense: https://creativecommons.org/licenses/by/4.0/\n"
     )
-    (root / "accepted.txt").write_text(f"{CLASSES[0]}/0.jpg\n")
     (root / "ids.txt").write_text(keys)
     rows = "".join(f"monday/cam{number}_7.png,cam{number}\n" for number in range(2))
     (root / "cameras.csv").write_text(f"file,camera\n{rows}")

@@ -51,7 +51,7 @@ ELSEWHERE = {
     r"timm:|torchvision:|zero_shot:|transformers": "trained networks, and a GPU",
     r"--corruptions lamps|negatives": "the plug-in of the page, which test_plugins tries",
     r"^apt-get ": "root",
-    r"^xdg-open": "a desktop",
+    r"^(xdg-open|rsync) ": "a desktop, where somebody reviews the images",
 }
 # What a reader has of other pages: place of the set to the set.
 HELD = {

@@ -75,7 +75,6 @@ OWNERS = {
     "pydantic": {
         "settings",
         "related.settings",
-        "related.filtration",
         "related.streams.settings",
         "cli.flags",
     },

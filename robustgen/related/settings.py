@@ -194,7 +194,7 @@ class Filtering(ModelInput):
 
     candidates: Annotated[str, Flag(SOURCE, argument=True)]
     """a folder for each class"""
-    model: Annotated[tuple[str, ...], Flag(MODEL, "NAME", usual=True)] = ()
+    model: Annotated[tuple[str, ...], Flag(MODEL, "NAME", usual=True)]
     """a file (model.onnx, model.pt2), timm:NAME[@FILE], ...; repeatable"""
     batch_size: Annotated[Count, Flag(MODEL, "N")] = 2
     """images per batch"""
@@ -204,16 +204,12 @@ class Filtering(ModelInput):
     """class folders in the order of the outputs; once, or once per model"""
     only: Annotated[Path | None, Flag(CONTENT, "FILE", usual=True)] = None
     """the relevant classes, one per line"""
-    names: Annotated[Path | None, Flag(OUTPUT, "FILE")] = None
-    """class names for the page: n01440764 tench ..."""
     resize: Annotated[Count | None, Flag(Group.INPUT, "N")] = None
     """shorter side before the crop; default input size / 0.875"""
     limit: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
     """use only the first N candidates"""
     overwrite: Annotated[StrictBool, Flag(RUNNING, usual=True)] = False
     """replace results created with different settings"""
-    accept: Annotated[tuple[Path, ...], Flag(CONTENT, "LIST", usual=True)] = ()
-    """write the final tree of the images in this list from the review page; repeatable"""
 
 
 class AdversarialFiltering(Filtering):

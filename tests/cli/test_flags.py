@@ -46,7 +46,7 @@ def test_a_flag_of_choices_needs_a_part():
 # Each is taken: a list grows, or a later value overrides an earlier one by design.
 TAKEN_TWICE = {
     *("--set", "--with", "--model", "--output", "--margin", "--fail-if", "--type", "--id", "--ood"),
-    *("--classes", "--preprocessing", "--group", "--accept", "--style", "--licence"),
+    *("--classes", "--preprocessing", "--group", "--style", "--licence"),
     *(
         "--corruptions",
         "--severities",

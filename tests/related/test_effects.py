@@ -1,7 +1,5 @@
 """Every flag of the commands of this wing does something; see tests/cli/test_effects.py."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -67,7 +65,6 @@ def filtered(name, images, **values):
     rows = {
         "--limit": "--limit 2",
         "--only": "--only {only}",
-        "--accept": (f"filter {name} {{own}} ;", f"--accept {{accepted_{name}}}"),
         "--classes": "--classes {bgr}",
         "--model": "--model {calm}",
         "--input-size": ("--model {any_size}", "--input-size 16"),
@@ -75,7 +72,6 @@ def filtered(name, images, **values):
         "--preprocessing": "--preprocessing std=2",
         "--resize": "--resize 40",
         "--output": "--output other",
-        "--names": "--names {names}",
         "--overwrite": (f"filter {name} {{own}} --preprocessing std=2 ;", "--overwrite"),
     }
     return f"{{{images}}} {_COLOURS}", rows | spell(values)
@@ -201,10 +197,6 @@ def more_places(places, candidates, strangers, tmp_path_factory):
     (root / "rgb.txt").write_text("red\ngreen\nblue\n")
     (root / "bgr.txt").write_text("blue\ngreen\nred\n")
     (root / "only.txt").write_text("green\nblue\n")
-    (root / "accepted_a.txt").write_text("red/deep/green.png\n")
-    (root / "accepted_o.txt").write_text("green.png\n")
-    words = {"0": ["red", "crimson"], "1": ["blue", "azure"], "2": ["jellyfish", "medusa"]}
-    (root / "names.json").write_text(json.dumps(words))
     (root / "seeded.yaml").write_text("seed: 1\n")
     emoji.datasource(root / "google", "google", emoji.NAMES, 10)
     emoji.fluent(root / "fluent", emoji.NAMES[:-1], 20)

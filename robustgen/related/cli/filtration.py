@@ -7,17 +7,12 @@ from robustgen.cli.app import Command, echo, echo_failures, group
 from robustgen.cli.execution import stop_in_order
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_count, format_path, format_time
-from robustgen.errors import ConfigError
 from robustgen.related.settings import AdversarialFiltering, Filtering, OutlyingFiltering
-from robustgen.settings.fields import spell
 from robustgen.settings.models import Runtime
 
 if TYPE_CHECKING:
     from robustgen.related.filtration.filtering import FilterResult
     from robustgen.related.filtration.rules import Rule
-
-# What --accept alone needs.
-_OF_ACCEPTING = frozenset({"candidates", "output", "accept", "overwrite"})
 
 
 @group("filter")
@@ -42,7 +37,7 @@ def filter_a(options: AdversarialFiltering, runtime: Runtime) -> None:
     Examples
     --------
     robustgen filter a candidates --model resnet50.onnx --classes imagenet --output out/a
-    robustgen filter a candidates --output out/a --accept accepted.txt
+    robustgen filter a candidates --model vit.onnx --classes imagenet --max-confidence 0.1 --output out/b
     """
     from robustgen.related.filtration.rules import Adversarial
 
@@ -61,7 +56,7 @@ def filter_o(options: OutlyingFiltering, runtime: Runtime) -> None:
     Examples
     --------
     robustgen filter o candidates --model resnet50.onnx --classes imagenet --output out/o
-    robustgen filter o candidates --output out/o --accept accepted.txt
+    robustgen filter o candidates --model vit.onnx --classes imagenet --min-confidence 0.8 --output out/p
     """
     from robustgen.related.filtration.rules import Outlying
 
@@ -69,25 +64,12 @@ def filter_o(options: OutlyingFiltering, runtime: Runtime) -> None:
 
 
 def _filter(rule: "Rule", options: Filtering, runtime: Runtime) -> None:
-    failures = 0
-    if options.model:
-        from robustgen.related.filtration.filtering import filter_images
+    from robustgen.related.filtration.filtering import filter_images
 
-        stop_in_order()
-        summary = filter_images(rule, options, runtime)
-        _show_steps(summary, options.output)
-        failures = len(summary.failures)
-    elif not options.accept:
-        raise ConfigError("give --model, or --accept with the list of a review")
-    elif idle := sorted((options.flagged | runtime.flagged) - _OF_ACCEPTING):
-        raise ConfigError(f"--accept uses the existing shortlist; without --model, omit {spell(idle[0])}")
-    if options.accept:
-        from robustgen.related.filtration.accepting import accept
-
-        done = accept(rule, options)
-        what = f"{format_count(done.files, 'image')} of {format_count(done.classes, 'folder')}"
-        echo(f"{what} {'accepted' if done.made else 'were there already'}, in {format_path(done.root)}")
-    sys.exit(1 if failures else 0)
+    stop_in_order()
+    summary = filter_images(rule, options, runtime)
+    _show_steps(summary, options.output)
+    sys.exit(1 if summary.failures else 0)
 
 
 def _show_steps(summary: "FilterResult", output: str) -> None:

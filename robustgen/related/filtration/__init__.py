@@ -2,6 +2,5 @@
 
 Hendrycks et al., "Natural Adversarial Examples", CVPR 2021, section 3.1. `ensemble` crops the images and
 runs the models, `funnel` decides on arrays, `rules` contains the rules of A and O, `filtering` stores the
-predictions and runs it all, `reviewing` writes the page for human review, and `accepting` copies the
-accepted images.
+predictions and runs it all, and `reviewing` writes the page for human review.
 """

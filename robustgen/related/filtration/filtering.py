@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from importlib.metadata import version
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +87,7 @@ def forget_opinions(state: Ledger, key: str | None = None) -> None:
             state.delete_record(name)
 
 
-SHORTLIST, DROPPED, FUNNEL, ACCEPTED = "shortlist.jsonl", "dropped.jsonl", "funnel.json", "accepted"
+SHORTLIST, DROPPED, FUNNEL = "shortlist.jsonl", "dropped.jsonl", "funnel.json"
 _SHORTLIST = "shortlist"
 
 
@@ -135,8 +134,7 @@ def filter_images(rule: Rule, options: Filtering, runtime: Runtime) -> FilterRes
     for remark in source.remarks():
         progress.print_note(remark)
     ensemble = open_ensemble(options, runtime, source.classes if rule.ten else (), ten=rule.ten)
-    files = (str(each) for each in (*options.classes, options.names) if each)
-    words = reviewing.read_words([Path(each) for each in files if each != "imagenet"])
+    words = reviewing.read_words([Path(each) for each in options.classes if each != "imagenet"])
     keys = rule.select_keys(options.candidates, source.keys(), ensemble, options.only is not None)
     if not keys:
         raise SourceError(f"{options.candidates}: no image has one of the classes in {options.only}")
@@ -190,8 +188,7 @@ def open_shortlist(root: Store) -> Ledger:
     ledger = Ledger(root, f"{STATE}/filter.json", schema=None)
     files = (SHORTLIST, DROPPED, FUNNEL, PREDICTIONS, MANIFEST, f"{STATE}/settings.json")
     if not ledger.exists:
-        accepted = (entry.path for entry in root.list(ACCEPTED))
-        ledger.refuse_unrecorded(chain(filter(root.exists, files), accepted))
+        ledger.refuse_unrecorded(filter(root.exists, files))
     return ledger
 
 

@@ -368,7 +368,7 @@ def strangers(tmp_path_factory):
     return root
 
 
-def test_filter_o_from_candidates_to_accepted_images(strangers, model, classes, tmp_path):
+def test_filter_o_from_candidates_to_a_shortlist(strangers, model, classes, tmp_path):
     output, flags = tmp_path / "o", ("--model", model, "--classes", classes, *PLAIN)
     result = cli("filter", "o", strangers, "--output", output, *flags)
     # The surest first.
@@ -382,10 +382,6 @@ def test_filter_o_from_candidates_to_accepted_images(strangers, model, classes, 
     assert (known["step"], known["reason"]) == ("known", "its class is known")
     assert dropped["jellyfish/purple.png"]["step"] == "unsure"
     assert [line.split()[-1] for line in result.stdout.splitlines()[:3]] == ["5", "4", "3"]
-    # Accepted images keep their folders.
-    (tmp_path / "list.txt").write_text("jellyfish/red.png\ngreen.png\n")
-    cli("filter", "o", strangers, "--output", output, "--accept", tmp_path / "list.txt")
-    assert {*tree(output / "accepted")} == {"jellyfish/red.png", "green.png", "manifest.json"}
 
 
 def test_all_models_have_to_be_sure(strangers, model, classes, tmp_path):
@@ -465,18 +461,21 @@ def test_more_candidates_and_changed_ones_are_asked_about(candidates, model, cla
     assert tree(tmp_path / "a") == tree(tmp_path / "more")
 
 
+@pytest.fixture
+def reviewed(candidates, model, classes, tmp_path):
+    filter_a(candidates, model, tmp_path / "a", "--classes", classes)
+    return tmp_path / "a"
+
+
 def test_candidates_and_shortlists_behind_urls(candidates, reviewed, model, classes, tmp_path):
     from fsspec.implementations.memory import MemoryFileSystem
 
-    files, accept = MemoryFileSystem(), ("--accept", tmp_path / "list.txt")
+    files = MemoryFileSystem()
     for name, data in tree(candidates).items():
         files.pipe(f"/filter/in/{name}", data)
     filter_a("memory://filter/in", model, "memory://filter/out", "--classes", classes)
     for name, data in tree(reviewed).items():
         assert files.cat(f"/filter/out/{name}") == data
-    cli("filter", "a", "memory://filter/in", "--output", "memory://filter/out", *accept)
-    key = "red/blue 0.png"
-    assert files.cat(f"/filter/out/accepted/{key}") == (candidates / key).read_bytes()
 
 
 def test_candidates_on_a_server_are_read_at_once(candidates, reviewed, model, classes, tmp_path, gather):
@@ -525,121 +524,6 @@ def test_other_thresholds_need_no_model_again(candidates, model, classes, tmp_pa
     assert "0 images predicted in" in filter_a(candidates, model, tmp_path / "a", *flags, *again).stdout
     assert keys_of(tmp_path / "a") == ["green/as blue.png", "red/blue 0.png", "red/deep/green.png"]
     assert dropped_of(tmp_path / "a")["red/sure.png"]["step"] == "crowded"
-
-
-# --- accepting -----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def reviewed(candidates, model, classes, tmp_path):
-    filter_a(candidates, model, tmp_path / "a", "--classes", classes)
-    (tmp_path / "list.txt").write_text("red/deep/green.png\nred/blue 0.png\n\n")
-    return tmp_path / "a"
-
-
-def test_what_was_accepted_is_copied_byte_for_byte(candidates, reviewed, model, classes, tmp_path):
-    accept = ("filter", "a", candidates, "--output", reviewed, "--accept", tmp_path / "list.txt")
-    assert "2 images of 1 folder accepted" in cli(*accept).stdout
-    files = tree(reviewed / "accepted")
-    assert {*files} == {"red/deep/green.png", "red/blue 0.png", "manifest.json"}
-    for key in ("red/deep/green.png", "red/blue 0.png"):
-        assert files[key] == (candidates / key).read_bytes()
-    manifest = json.loads(files["manifest.json"])
-    assert manifest["set"] == "ImageNet-A" and len(manifest["settings"]["models"][0]["sha256"]) == 64
-    assert [row["images"] for row in manifest["funnel"]] == [11, 7, 6, 6, 2]
-    assert manifest["classes"] == {"red": [8, 6, 5, 5, 2]}
-    assert [entry["key"] for entry in manifest["files"]] == ["red/blue 0.png", "red/deep/green.png"]
-    assert manifest["lists"][0]["file"] == "list.txt"
-    assert "were there already" in cli(*accept).stdout
-    (reviewed / "accepted" / "red" / "blue 0.png").write_bytes(b"")
-    assert "--overwrite replaces it" in cli_error(*accept)
-    cli(*accept, "--overwrite")
-    assert tree(reviewed / "accepted") == files
-    # With the flags of the first run, the same command predicts, finds nothing to do, and accepts.
-    flags = ("--classes", classes, "--accept", tmp_path / "list.txt")
-    result = filter_a(candidates, model, reviewed, *flags)
-    assert "0 images predicted in" in result.stdout and "were there already" in result.stdout
-
-
-def test_another_list_replaces_only_on_demand(candidates, reviewed, tmp_path):
-    accept = ("filter", "a", candidates, "--output", reviewed, "--accept")
-    cli(*accept, tmp_path / "list.txt")
-    other = tmp_path / "other.txt"
-    other.write_bytes("\ufeffgreen/as blue.png\r\nred/blue 0.png\r\nred/blue 0.png".encode())
-    assert "images of another list" in cli_error(*accept, other)
-    cli(*accept, other, "--overwrite")
-    assert {*tree(reviewed / "accepted")} == {"green/as blue.png", "red/blue 0.png", "manifest.json"}
-    both = ("--accept", tmp_path / "list.txt", "--overwrite")
-    assert "3 images of 2 folders accepted" in cli(*accept, other, *both).stdout
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("red/blue 0.png\nred/blu 1.png\n", "line 2: 'red/blu 1.png': not in the shortlist"),
-        ("x\n\ny\nz\n", "line 1: 'x' and 2 more: not in the shortlist"),
-        ("red/right.png\n", "line 1: 'red/right.png': not in the shortlist"),
-        ("\n\n", "names no image"),
-        (b"\xff\n", "is not UTF-8"),
-        (None, "cannot be read: No such file or directory"),
-    ],
-)
-def test_wrong_lists(candidates, reviewed, tmp_path, text, says):
-    path = tmp_path / "wrong.txt"
-    if text is not None:
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    line = cli_error("filter", "a", candidates, "--output", reviewed, "--accept", path)
-    assert line.startswith(f"{path}: {says}")
-    assert not (reviewed / "accepted").exists()
-
-
-def test_accepting_what_is_not_there(candidates, reviewed, tmp_path):
-    accept = ("--accept", tmp_path / "list.txt")
-    for command, output, flags, says in (
-        ("filter a", tmp_path / "none", accept, "no finished shortlist; give the command without --acc"),
-        ("filter o", reviewed, accept, "a shortlist for ImageNet-A, not ImageNet-O"),
-        (
-            "filter a",
-            reviewed,
-            (*accept, "--max-confidence", "0.3"),
-            "without --model, omit --max-confidence",
-        ),
-        ("filter a", reviewed, (), "give --model, or --accept with the list of a review"),
-    ):
-        assert says in cli_error(*command.split(), candidates, "--output", output, *flags)
-    assert not (tmp_path / "none").exists()
-
-
-def test_accepting_candidates_that_changed(candidates, model, classes, tmp_path):
-    mine = Path(shutil.copytree(candidates, tmp_path / "mine"))
-    filter_a(mine, model, tmp_path / "a", "--classes", classes)
-    (tmp_path / "list.txt").write_text("red/blue 0.png\n")
-    accept = ("filter", "a", mine, "--output", tmp_path / "a", "--accept", tmp_path / "list.txt")
-    put(mine / "red" / "blue 0.png", (1, 2, 3))
-    assert "'red/blue 0.png': has changed since the shortlist" in cli(*accept, status=1).stderr
-    (mine / "red" / "blue 0.png").unlink()
-    assert "'red/blue 0.png': No such file" in cli(*accept, status=1).stderr
-    assert not (tmp_path / "a" / "accepted").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "says"),
-    [
-        ("shortlist.jsonl", None, ": differs from funnel.json"),
-        ("funnel.json", None, " is damaged"),
-        ("funnel.json", {"settings": []}, " is damaged: check settings"),
-        ("funnel.json", {"settings": {}}, " is damaged"),
-        ("funnel.json", {"images": [1]}, " is damaged"),
-        ("funnel.json", {"steps": None}, " is damaged: check steps"),
-        ("funnel.json", {"classes": {"red": 3}}, " is damaged: check classes"),
-    ],
-)
-def test_accepting_from_a_damaged_output(candidates, reviewed, tmp_path, name, change, says):
-    path = reviewed / name
-    text = path.read_text()
-    path.write_text(json.dumps(json.loads(text) | change) if change else text[:-20])
-    line = cli_error("filter", "a", candidates, "--output", reviewed, "--accept", tmp_path / "list.txt")
-    assert line.startswith(f"{path}{says}")
 
 
 # --- wrong input ---------------------------------------------------------------------------------
@@ -722,7 +606,6 @@ def test_candidates_and_classes_that_are_none(model, classes, tmp_path, image, o
         (("--classes", "CLASSES", "--resize", "15"), "--resize: 15 pixels are fewer than the 16 of a crop"),
         (("--classes", "CLASSES", "--input-size", "20"), "takes images of 16 x 16 pixels, these are 20 x 20"),
         (("--classes", "CLASSES", "--preprocessing", "layout=NHWC"), "takes NCHW"),
-        (("--classes", "CLASSES", "--names", "missing.txt"), "missing.txt: cannot be read"),
         (("--classes", "missing.txt"), "--classes: missing.txt cannot be read"),
         (("--device", "TPU"), "ONNX Runtime has no TPU"),
         (("--classes", "DEEP"), "is not a list of class folders"),
