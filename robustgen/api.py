@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, RobustgenError
-from robustgen.pixels.benchmarks.binding import Bound, BoundCorruption, BoundPerturbation, bind
+from robustgen.pixels.benchmarks.binding import Bound, BoundCorruption, bind
 from robustgen.pixels.benchmarks.corruptions import find_family
 from robustgen.pixels.benchmarks.editions import check_size, prepare
 from robustgen.pixels.benchmarks.registry import CLIP_SETS, Temporal
@@ -98,7 +98,8 @@ def corrupt(
     if depth is not None and not (operation.needs and operation.needs.name == "depth"):
         raise ArgumentError(f"{operation.name} takes no depth map")
     pixels = check_size((as_grey if operation.grey else as_rgb)(image), operation.smallest_side)
-    corrupted = _apply(bound, pixels, rng, parameters, given=depth if given is None else given)
+    with _name_parameters(bound, pixels, parameters):
+        corrupted = bound.apply(pixels, as_rng(rng), given=depth if given is None else given)
     return corrupted.copy() if np.shares_memory(corrupted, pixels) else corrupted
 
 
@@ -167,11 +168,11 @@ def corrupt_clip(
     >>> bool((noisy[0] == noisy[3]).all())
     False
     """
-    bound, given = _bind_for_clips(edition, corruption, severity, scale, temporal, parameters)
+    edition = _choose_edition(edition, corruption, temporal)
+    bound, given = _bind_given(edition, corruption, severity, scale, parameters)
     clip = as_clip(frames, fps)
     first = check_size(next(iter(clip)), bound.operation.smallest_side)
-    bound.parameters_for(first)
-    with _name_parameters(bound, parameters):
+    with _name_parameters(bound, first, parameters):
         return bound.apply_to_clip(clip, as_rng(rng), given, temporal).stack()
 
 
@@ -232,7 +233,8 @@ class CorruptObservation:
     ) -> None:
         self.env: Any = env
         self._key, self._rng = key, as_rng(rng)
-        self._bound, self._given = _bind_for_clips(edition, corruption, severity, scale, temporal, parameters)
+        edition = _choose_edition(edition, corruption, temporal)
+        self._bound, self._given = _bind_given(edition, corruption, severity, scale, parameters)
         if self._bound.operation.over_time == "whole":
             raise ArgumentError(f"{corruption} needs all frames of an episode; use corrupt_clip")
         self._temporal, self._parameters = temporal, parameters
@@ -260,23 +262,23 @@ class CorruptObservation:
     def _corrupt(self, result: tuple[Any, ...]) -> tuple[Any, ...]:
         observation, *rest = result
         seen = observation if self._key is None else observation[self._key]
-        self._waiting.append(check_size(as_rgb(seen), self._bound.operation.smallest_side))
-        with _name_parameters(self._bound, self._parameters):
+        image = check_size(as_rgb(seen), self._bound.operation.smallest_side)
+        self._waiting.append(image)
+        with _name_parameters(self._bound, image, self._parameters):
             corrupted = next(self._frames)
         return (corrupted if self._key is None else {**observation, self._key: corrupted}, *rest)
 
 
-def _bind_for_clips(
-    edition: str | None, corruption: str, severity: float, scale: int | None, temporal: str, parameters: Any
-) -> tuple[BoundCorruption, Any]:
-    """Return as `_bind_given` a corruption whose draws are `temporal`."""
-    family = find_family(corruption) if isinstance(corruption, str) else None
-    published = family.edition if family and family.edition in CLIP_SETS else None
+def _choose_edition(edition: str | None, corruption: str, temporal: str) -> str | None:
+    """Return `edition`, by default that of a corruption which was published for clips."""
     if temporal not in get_args(Temporal):
         raise ArgumentError(f'temporal must be "clip" or "frame", not {temporal!r}')
-    if published and temporal == "frame":
+    family = find_family(corruption) if isinstance(corruption, str) else None
+    if not family or family.edition not in CLIP_SETS:
+        return edition
+    if temporal == "frame":
         raise ArgumentError(f"temporal: {corruption} draws as published")
-    return _bind_given(edition or published, corruption, severity, scale, parameters)
+    return edition or family.edition
 
 
 def _bind_given(
@@ -344,21 +346,15 @@ def perturb(
     [51, 102, 153, 204]
     """
     bound = bind(edition, perturbation, difficulty, "p", scale=scale, overrides=parameters)
-    return _apply(bound, bound.edition.start(source, bound.scale), rng, parameters)
-
-
-def _apply(bound: BoundCorruption | BoundPerturbation, pixels: Rgb, rng: Any, own: Any, **more: Any) -> Rgb:
-    """Apply `bound`; an error that the user's `own` parameters cause names them."""
-    bound.parameters_for(pixels)
-    draws = as_rng(rng)
-    with _name_parameters(bound, own):
-        result: Rgb = bound.apply(pixels, draws, **more)
-        return result
+    raw = bound.edition.start(source, bound.scale)
+    with _name_parameters(bound, raw, parameters):
+        return bound.apply(raw, as_rng(rng))
 
 
 @contextmanager
-def _name_parameters(bound: Bound, own: Any) -> Iterator[None]:
-    """Raise an error that the user's `own` parameters cause as one that names them."""
+def _name_parameters(bound: Bound, image: Rgb, own: Any) -> Iterator[None]:
+    """Check that `bound` has parameters for `image`; name the user's `own` in an error that they cause."""
+    bound.parameters_for(image)
     try:
         yield
     except Exception as error:
