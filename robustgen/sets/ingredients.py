@@ -82,7 +82,7 @@ class SetDepth(OpenedIngredient):
         total = hashlib.sha256()
         found = [place for key in self.images.keys() if (place := self.find(key))]  # noqa: SIM118
         for tree, folder, name in found:
-            total.update(f"{tree.size(folder + name)} {name}\n".encode("utf-8", "surrogateescape"))
+            total.update(f"{tree.stat(folder + name)[0]} {name}\n".encode("utf-8", "surrogateescape"))
         for number in sorted({len(found) * part // _LOOKED_AT for part in range(_LOOKED_AT)}):
             for tree, folder, name in found[number : number + 1]:
                 total.update(tree.read(folder + name))

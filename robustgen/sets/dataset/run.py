@@ -154,11 +154,7 @@ def run_plan(
         if (standing := state.standing()) is Standing.ORPHANED:
             state.clear()
             state, standing = SetLedger(plan.store, beside=plan.has_classes_at_root), Standing.NEW
-    with (
-        progress.quiet(running.quiet),
-        _open_log(running.log_json) as log,
-        _clean_up(plan, state, standing),
-    ):
+    with progress.quiet(running.quiet), _open_log(running.log_json) as log, _clean_up(plan, state, standing):
         attempt = partial(_SetRun, plan, state, read_shard(running.shard), cluster, log, on_begin)
         try:
             return attempt().make_set(overwrite=overwrite)

@@ -93,10 +93,7 @@ class Mp4Encoder(Encoder):
 
     def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
         """Return the frames of the video, uint8 (T, H, W, 3)."""
-        data, count = _encode_frames(pixels, self._choose(variant))
-        frames = video.read_frames(data)
-        video.check_kept(len(frames), count)
-        return frames
+        return _round_trip(pixels, self._choose(variant))
 
     def _choose(self, variant: Variant) -> video.Encoding:
         return self.noise_encoding if variant.name in self.noises else self.encoding
@@ -116,6 +113,14 @@ def _encode_frames(frames: Iterable[Rgb], encoding: video.Encoding) -> tuple[byt
         return video.encode(map(pass_on, frames), encoding), count
     except ArgumentError as error:
         raise ImageError(str(error)) from error
+
+
+def _round_trip(frames: Iterable[Rgb], encoding: video.Encoding) -> Rgb:
+    """Return the frames that are read back from their video, uint8 (T, H, W, 3)."""
+    data, count = _encode_frames(frames, encoding)
+    kept = video.read_frames(data)
+    video.check_kept(len(kept), count)
+    return kept
 
 
 @dataclass(frozen=True)
@@ -171,10 +176,7 @@ class ClipVideoEncoder(Encoder):
         encoding = self._choose(variant, clip)
         if clip.data or replace(encoding, fps=LOSSLESS_CLIP.fps) == LOSSLESS_CLIP:
             return clip.stack()
-        data, count = _encode_frames(clip, encoding)
-        frames = video.read_frames(data)
-        video.check_kept(len(frames), count)
-        return frames
+        return _round_trip(clip, encoding)
 
     def _publish(self, clip: Clip) -> Clip:
         return clip.publish() if clip.publish and self.is_published else clip

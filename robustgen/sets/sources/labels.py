@@ -271,13 +271,10 @@ class ImageNames:
             stem, _ = posixpath.splitext(name)
             if (own := self._paths.setdefault(stem, [])) != [stem]:
                 own.append(name)
-            first = posixpath.basename(original_key(posixpath.basename(name)))
-            for part in {
-                posixpath.basename(name),
-                posixpath.basename(stem),
-                first,
-                posixpath.splitext(first)[0],
-            }:
+            base, first = (
+                posixpath.basename(each) for each in (name, original_key(posixpath.basename(name)))
+            )
+            for part in {base, posixpath.basename(stem), first, posixpath.splitext(first)[0]}:
                 last[part].append(name)
         self._last = {part: names for part, names in last.items() if len(names) == 1}
         lengths = {len(posixpath.basename(name).partition(".")[0]) for name in images}

@@ -302,10 +302,7 @@ class _Column(Generic[Found]):
 
 
 def _find_files(
-    table: Table,
-    match: Callable[[Sequence[str]], list[Found]],
-    asked: Asked,
-    is_label: Callable[[str], bool],
+    table: Table, match: Callable[[Sequence[str]], list[Found]], asked: Asked, is_label: Callable[[str], bool]
 ) -> list[_Column[Found]]:
     """Return the columns whose cells name images: that of most first, with their full names before others."""
     titles, columns = table.titles, list[_Column[Found]]()
@@ -319,17 +316,13 @@ def _find_files(
     return sorted(columns, key=lambda each: each.score, reverse=True)
 
 
-def _list_titles(table: Table) -> list[str]:
-    return [*table.titles, *(() if table.header else map(str, range(1, len(table.titles) + 1)))]
-
-
 def _list_candidates(table: Table, asked: Asked, is_label: Callable[[str], bool]) -> list[int]:
     """Return the columns that may name files."""
     titles = table.titles
     if asked.file is not None:
-        return (
-            [_list_titles(table).index(asked.file) % len(titles)] if asked.file in _list_titles(table) else []
-        )
+        # Without a header, columns have numbers too.
+        names = [*titles, *(() if table.header else map(str, range(1, len(titles) + 1)))]
+        return [names.index(asked.file) % len(titles)] if asked.file in names else []
     others = {asked.label, asked.split_column}
     open_ = [n for n, title in enumerate(titles) if not (is_label(title) or {title, str(n + 1)} & others)]
     cells = {
@@ -581,12 +574,11 @@ def _list_json(text: str, where: str) -> Iterator[Table]:
     lines, content = list_lines(text, where), None
     with suppress(ValueError):
         content = parse_json(text)
-    if isinstance(content, dict) and isinstance(content.get("images"), list):
-        yield _of_coco(content, where)
+    found = content if isinstance(content, dict) else {}
+    if isinstance(found.get("images"), list):
+        yield _of_coco(found, where)
         return
-    named, names = (
-        (content.get("labels"), content.get("classes")) if isinstance(content, dict) else (None, None)
-    )
+    named, names = found.get("labels"), found.get("classes")
     if isinstance(named, dict) and (names is None or isinstance(names, list)):
         # As FiftyOne writes it: the names of the classes, and their numbers.
         content = {

@@ -318,7 +318,7 @@ class TableSource(IndexedSource):
             raise SourceError(f"{self.location}: column {texts[0]!r} has no images; see image_columns")
         for key, where in found.files.items():
             with listing.refuse_damaged(key, f"{where}, below {images.location} (see the key image_root): "):
-                listing.places[key] = _IN_FILE, 0, 0, images.size(key)
+                listing.places[key] = _IN_FILE, 0, 0, images.stat(key)[0]
         if self._known_keys is not None:
             listing.places = {key: listing.places[key] for key in self._known_keys if key in listing.places}
         if rows := found.without:

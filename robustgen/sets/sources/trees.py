@@ -16,13 +16,7 @@ from robustgen.files.containers import archives
 from robustgen.files.lazy import cached_property
 from robustgen.files.storage.base import Entry
 from robustgen.pixels.imaging.decode import EXTENSIONS, Complaint, Location, reason_of
-from robustgen.sets.sources.base import (
-    DEFAULTS,
-    Cache,
-    Reusable,
-    SourceOptions,
-    name_source_in_errors,
-)
+from robustgen.sets.sources.base import DEFAULTS, Cache, Reusable, SourceOptions, name_source_in_errors
 from robustgen.sets.sources.files import Index, SourceListing
 from robustgen.sets.sources.places import ARCHIVES, VIDEOS, Place, explain_foreign, find_place
 
@@ -54,19 +48,12 @@ _NOTES = {
 _MOST_LINKS = 3
 
 
-def walk(
-    root: Path,
-    folder: str = "",
-    deep: bool = True,
-    follow: Sequence[Path] = (),
-    find: "Finder | None" = None,
-) -> Iterator[Found]:
+def walk(root: Path, folder: str, deep: bool, follow: Sequence[Path], find: "Finder") -> Iterator[Found]:
     """Yield the images below the `folder` of `root`, or only those directly in it, in any order.
 
     Links are followed if they lead below `root` or below one of the folders in `follow`. `find` recognises
-    other files than images.
+    images by their names.
     """
-    find = find or find_by_name
     places = tuple(os.path.realpath(place) for place in (root, *follow))
     # Prefix of the keys, real path, and the folders whose links lead there.
     pending: list[tuple[str, str, tuple[str, ...]]] = [("", os.path.realpath(root / folder), ())]
@@ -246,10 +233,6 @@ class FolderTree(Reusable):
         """Open a file for reading."""
         return self._store.open(name)
 
-    def size(self, name: str) -> int:
-        """Return the size of a file in bytes."""
-        return self.stat(name)[0]
-
     def has(self, name: str) -> bool:
         """Return True if there is a file called `name`."""
         return self._store.exists(name) if self._store.is_local else name in self._entries
@@ -292,10 +275,6 @@ class ArchiveTree(Index):
     def open(self, name: str) -> BinaryIO:
         """Open a file for reading."""
         return io.BytesIO(self.read(name))
-
-    def size(self, name: str) -> int:
-        """Return the size of a file in bytes."""
-        return self.stat(name)[0]
 
     def has(self, name: str) -> bool:
         """Return True if there is a file called `name`."""
