@@ -8,14 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    StrictBool,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, ValidationInfo, model_validator
 from pydantic_core import PydanticKnownError
 
 from robustgen.errors import ArgumentError, ConfigError, UnknownNameError, quote, raise_as

@@ -14,13 +14,7 @@ from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, Sourc
 from robustgen.pixels.benchmarks.editions import get_edition
 from robustgen.pixels.benchmarks.kinds import IMAGENET_P, Variant
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.decode import (
-    Levels,
-    Location,
-    as_rgb,
-    as_rgb_picture,
-    warn_of_few_greys,
-)
+from robustgen.pixels.imaging.decode import Levels, Location, as_rgb, as_rgb_picture, warn_of_few_greys
 from robustgen.pixels.imaging.jpeg import Libjpeg, check_libjpeg
 from robustgen.sets.dataset.layouts import describe_likely_maps
 from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, PerturbationRecipe

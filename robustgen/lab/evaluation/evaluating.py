@@ -33,7 +33,6 @@ from robustgen.lab.evaluation.store import (
     choose_unit_size,
     name_folders,
     open_prediction_store,
-    record_behind,
 )
 from robustgen.lab.models.base import Classifier, Model
 from robustgen.lab.models.preprocessing import PRESETS, Preprocessing
@@ -328,7 +327,8 @@ class _EvaluationRun:
 
     def _make(self, names: Sequence[str]) -> Iterator[str]:
         """Predict units one after another; the last ones are recorded meanwhile."""
-        for name, made in record_behind(self._record, self._predict_claimed(names), self._state.root):
+        behind = self._candidates[0].store.unrecorded
+        for name, made in prefetch(self._record, self._predict_claimed(names), behind):
             self._made += made
             yield name
 

@@ -31,7 +31,6 @@ from robustgen.lab.evaluation.store import (
     choose_unit_size,
     name_folders,
     open_prediction_store,
-    record_behind,
 )
 from robustgen.lab.models.base import Classifier, Images, Model, explain_binary, is_finite, name_class_flag
 from robustgen.lab.models.hugging_face import fit_class_names
@@ -193,7 +192,7 @@ class _PredictionRun:
 
     def _make(self, names: Sequence[str]) -> Iterator[str]:
         """Predict units one after another; the last ones are recorded meanwhile."""
-        for name in record_behind(self._record, self._predict_claimed(names), self._store.root):
+        for name in prefetch(self._record, self._predict_claimed(names), self._store.unrecorded):
             self.made += len(self._units[name].keys)
             yield name
 

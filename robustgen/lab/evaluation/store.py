@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from robustgen.errors import ArgumentError, ConfigError, OutputError, SourceError
 from robustgen.files.ledger import Differences, Failure, Ledger, Origin, Record, describe_differences
 from robustgen.files.set_files import START_OVER, STATE, WrittenFile
-from robustgen.files.storage import Store, open_store, prefetch
+from robustgen.files.storage import Store, open_store
 from robustgen.files.text_files import describe_difference
 from robustgen.lab.evaluation import predictions
 from robustgen.lab.evaluation.predictions import ABOUT, Pieces, PredictionFile
@@ -42,8 +42,6 @@ _FRAMES = 32
 _MOST_UNRECORDED: Final = 8
 VARIANTS_AT_ONCE: Final = 4
 """Variants whose files are written to a server at once, each from its parts, many at once."""
-_Predicted = TypeVar("_Predicted")
-_Recorded = TypeVar("_Recorded")
 
 
 def name_folders(output: str | Path, names: Sequence[str]) -> list[str]:
@@ -75,13 +73,6 @@ def choose_unit_size(outputs: int, kind: Kind, batch: int) -> tuple[int, int]:
     return step, max(1, min(most, predictions // _FEWEST_UNITS) // inputs)
 
 
-def record_behind(
-    record: Callable[[_Predicted], _Recorded], predicted: Iterable[_Predicted], root: Store
-) -> Iterator[_Recorded]:
-    """Yield the results of `record` for units, while the next ones are predicted."""
-    return prefetch(record, predicted, 1 if root.is_local else _MOST_UNRECORDED)
-
-
 class PredictionStore:
     """Folder of predictions.
 
@@ -105,6 +96,11 @@ class PredictionStore:
         self.records = {name: record for name, record in self.state.read_records() if record}
         self.finished = [name for name in self.records if not name.startswith("units/")]
         self.pending: dict[str, Variant] = {}
+
+    @property
+    def unrecorded(self) -> int:
+        """Return the number of units to record at once, while the next ones are predicted."""
+        return 1 if self.root.is_local else _MOST_UNRECORDED
 
     def find_pending(self, variants: Iterable[Variant], keys: Sequence[str], source: str) -> None:
         """List the unfinished ones of `variants` as `pending`.

@@ -13,13 +13,7 @@ from robustgen.errors import ArgumentError
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.decode import Location, as_rgb
 from robustgen.pixels.imaging.jpeg import round_trip
-from robustgen.related.streams.ccc import (
-    IMAGES,
-    AccuracyTable,
-    CccRun,
-    StreamCell,
-    make_image,
-)
+from robustgen.related.streams.ccc import IMAGES, AccuracyTable, CccRun, StreamCell, make_image
 from robustgen.related.streams.rows import StreamRow, read_rows
 from robustgen.torch.datasets import open_corrupter
 from robustgen.torch.items import (

@@ -36,7 +36,6 @@ from robustgen.sets.dataset.state import (
     SetLedger,
     find_folder,
     find_largest,
-    identify,
     name_mirror,
 )
 
@@ -126,9 +125,11 @@ class RecordSummary:
         return sum(made >= wanted for key, made in self.attempted.items() if key not in without)
 
     def identify(self, name: str, folders: Iterable[str], keys: Iterable[str] = ()) -> str:
-        """Return the `identify` of the record `name` of files about `folders`, all images and all `keys`."""
-        failures = [each for each in self.failures if each["key"] in self.attempted]
-        return identify({*self.attempted, *keys}, folders, failures if name == COMPANIONS else ())
+        """Return a digest of what the files of the record `name` describe: images, variants and failures."""
+        failures = (each for each in self.failures if name == COMPANIONS and each["key"] in self.attempted)
+        failed = (f"{failure['key']}\0{failure.get('variant', '')}" for failure in failures)
+        text = "\0\0".join("\0".join(sorted(part)) for part in ({*self.attempted, *keys}, folders, failed))
+        return _sha256(text.encode("utf-8", "surrogateescape"))
 
     def find_lacking(self, manifest: Mapping[str, Any], plans: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         """Yield what the set of these `plans` lacks to be finished, one phrase each.

@@ -169,7 +169,7 @@ def list_unselected(
     config: Config, source: Items[Any]
 ) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """Return the files of the selected items of a source, those of the others, and the label maps of both."""
-    chosen = {*list_subset(source, config)}
+    chosen = {*read_subset(source, config).keys}
     others = {*source.keys()} - chosen
     maps = frozenset[str]()
     if isinstance(source, TreeItems):
@@ -216,23 +216,12 @@ def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
     >>> len(select_keys(source, choices)), len(source.keys())
     (2, 8)
     """
-    keys = list_subset(source, config)
+    keys = read_subset(source, config).keys
     if config.sample and config.limit:
         raise ConfigError("sample and limit cannot be combined: choose a sample of N images, or the first N")
     if config.sample:
         return sample_keys(keys, source.label, config.sample, config.seed)
     return keys[: config.limit]
-
-
-def list_subset(source: Items[Any], config: Choices) -> tuple[str, ...]:
-    """Return the keys of the images that the subset of `config` names, or of all images.
-
-    Raises
-    ------
-    ConfigError
-        The subset names a missing image, or no image.
-    """
-    return read_subset(source, config).keys
 
 
 def read_subset(source: Items[Any], config: Choices) -> Listed:
@@ -241,7 +230,7 @@ def read_subset(source: Items[Any], config: Choices) -> Listed:
     Raises
     ------
     ConfigError
-        As from `list_subset`.
+        The subset names a missing image, or no image.
     """
     keys = match_keys(source, config)
     if not config.subset or config.subset[0] != "@":

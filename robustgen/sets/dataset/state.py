@@ -8,14 +8,13 @@ If the folders at the root of an output are classes, a state folder would count 
 the output ``icons`` is then the folder ``.icons.robustgen`` next to it.
 """
 
-import hashlib
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import compress
 from typing import Any, Final
 
 from robustgen.errors import OutputError
-from robustgen.files.ledger import Failure, Ledger, digest, find_differences, refuse_differences, to_json
+from robustgen.files.ledger import Ledger, digest, find_differences, refuse_differences, to_json
 from robustgen.files.set_files import STATE
 from robustgen.files.storage import Store, open_store
 
@@ -50,13 +49,6 @@ def find_folder(path: str, folders: Container[str]) -> str:
 def name_mirror(folder: str) -> str:
     """Return the name of the record of the mirrored files in the `folder` of a variant."""
     return f"mirror-{folder.replace('/', '-')}"
-
-
-def identify(keys: Iterable[str], folders: Iterable[str], failures: Iterable[Failure] = ()) -> str:
-    """Return a digest of the images, variants and failures that files about a whole set describe."""
-    failed = (f"{failure['key']}\0{failure.get('variant', '')}" for failure in failures)
-    text = "\0\0".join("\0".join(sorted(part)) for part in (keys, folders, failed))
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 class SetLedger(Ledger):

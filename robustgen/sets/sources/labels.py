@@ -271,9 +271,8 @@ class ImageNames:
             stem, _ = posixpath.splitext(name)
             if (own := self._paths.setdefault(stem, [])) != [stem]:
                 own.append(name)
-            base, first = (
-                posixpath.basename(each) for each in (name, original_key(posixpath.basename(name)))
-            )
+            base = posixpath.basename(name)
+            first = posixpath.basename(original_key(base))
             for part in {base, posixpath.basename(stem), first, posixpath.splitext(first)[0]}:
                 last[part].append(name)
         self._last = {part: names for part, names in last.items() if len(names) == 1}
