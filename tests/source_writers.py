@@ -127,6 +127,15 @@ def write_npz(folder, images):
     return folder / "faces.npz"
 
 
+def write_mat(folder, images):
+    from scipy.io import savemat
+
+    folder.mkdir(parents=True)
+    labels = np.arange(len(images), dtype=np.uint8)[:, None] % 3 + 1
+    savemat(folder / "test_32x32.mat", {"X": np.stack(images).transpose(1, 2, 3, 0), "y": labels})
+    return folder
+
+
 def write_cifar(folder, images):
     root = folder / "cifar-10-batches-py"
     root.mkdir(parents=True)
@@ -152,7 +161,7 @@ WRITERS = {
     "mnist": {"mnist": write_mnist},
     "medmnist": {"medmnist": write_medmnist},
     "cifar": {"cifar": write_cifar},
-    "arrays": {"npy": write_npy, "npz": write_npz},
+    "arrays": {"npy": write_npy, "npz": write_npz, "mat": write_mat},
     "tiny-imagenet": {"tiny-imagenet": write_tiny_imagenet},
     "folder": {
         "folder": write_folder,

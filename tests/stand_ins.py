@@ -192,6 +192,10 @@ def put_arrays(root):
     np.save(root / "faces.npy", np.stack(images))
     (root / "faces.txt").write_text("ann\nbob\nann\n")
     np.savez_compressed(root / "mnist.npz", x_test=np.stack(images), y_test=np.arange(3))
+    (root / "svhn").mkdir()
+    savemat(
+        root / "svhn" / "test_32x32.mat", {"X": np.stack(images, axis=-1), "y": np.array([[1], [10], [2]])}
+    )
     (root / "mri").mkdir()
     Image.fromarray(16 * photo(40, 40)[..., 0].astype(np.uint16)).save(root / "mri" / "slice.png")
     pictures = [photo(224, 224, seed) for seed in range(3)]

@@ -1,4 +1,4 @@
-"""Arrays of images with their labels: `.npy` files and `.npz` archives."""
+"""Arrays of images with their labels: `.npy` files, `.npz` archives, MATLAB's `.mat` files."""
 
 import hashlib
 import io
@@ -7,7 +7,7 @@ import re
 import shutil
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import PurePosixPath
@@ -19,6 +19,7 @@ from PIL import Image
 
 from robustgen.errors import ImageError
 from robustgen.files.containers import array_files
+from robustgen.files.containers.archives import HARMLESS_BYTES, MOST_GROWTH
 from robustgen.files.containers.array_files import StoredArray
 from robustgen.files.storage import Store
 from robustgen.files.text_files import parse_object, split_names
@@ -223,6 +224,8 @@ def number_rows(count: int) -> tuple[str, ...]:
 Shape = tuple[int, ...]
 
 _MOST_LABEL_BYTES: Final = 1 << 26
+# Of MATLAB's classes, those of labels and images.
+_DTYPES: Final = {"double": "float64", "single": "float32", "logical": "bool", "char": "U"}
 
 
 class ArrayFile(ABC):
@@ -335,9 +338,60 @@ class NpzFile(ArrayFile):
             yield archive
 
 
+class MatFile(ArrayFile):
+    """A file of MATLAB, whose last axis is usually that of the images."""
+
+    @cached_property
+    def _listed(self) -> Mapping[str, tuple[Shape, str]]:
+        from scipy.io import whosmat
+
+        try:
+            with self.store.open(self.name) as file:
+                return {name: (shape, dtype) for name, shape, dtype in whosmat(file)}
+        except NotImplementedError:
+            raise ValueError("is a file of MATLAB 7.3, which SciPy does not read; save it with -v7") from None
+
+    def list_names(self) -> list[str]:
+        """Return the names of the arrays."""
+        return [*self._listed]
+
+    def describe(self, name: str) -> tuple[Shape, np.dtype[Any]]:
+        """Return shape and dtype of an array, with the images on the first axis."""
+        shape, dtype = self._look_up(name)
+        return tuple(shape[axis] for axis in _order_axes(name, shape)), dtype
+
+    def read(self, name: str) -> NDArray[Any]:
+        """Read an array of labels."""
+        _check_labels(name, *self._look_up(name))
+        return self._load(name)
+
+    def write_images(self, name: str, target: BinaryIO) -> None:
+        """Write an array with the images on the first axis."""
+        images = self._load(name)
+        np.save(target, np.ascontiguousarray(images.transpose(_order_axes(name, images.shape))))
+
+    def _look_up(self, name: str) -> tuple[Shape, np.dtype[Any]]:
+        shape, class_name = self._listed[name]
+        try:
+            dtype = np.dtype(_DTYPES.get(class_name, class_name))
+        except TypeError:
+            raise ValueError(f"{name}: is of MATLAB's class {class_name}, not an array") from None
+        size = math.prod(shape) * dtype.itemsize
+        if size > max(HARMLESS_BYTES, MOST_GROWTH * self.store.stat(self.name).size):
+            raise ValueError(f"{name}: unpacks to {size} bytes, too large for images")
+        return shape, dtype
+
+    def _load(self, name: str) -> NDArray[Any]:
+        from scipy.io import loadmat
+
+        with self.store.open(self.name) as file:
+            array: NDArray[Any] = loadmat(file, variable_names=[name], chars_as_strings=True)[name]
+        return array
+
+
 def open_array_file(store: Store, name: str) -> ArrayFile:
     """Open the file `name`, whose suffix tells its format."""
-    readers: dict[str, type[ArrayFile]] = {".npy": NpyFiles, ".npz": NpzFile}
+    readers: dict[str, type[ArrayFile]] = {".npy": NpyFiles, ".npz": NpzFile, ".mat": MatFile}
     if name[-4:].lower() not in readers:
         raise ValueError(f"not a file of arrays ({', '.join(readers)})")
     return readers[name[-4:].lower()](store, name)
@@ -351,6 +405,16 @@ def _check_labels(name: str, shape: Shape, dtype: np.dtype[Any]) -> None:
         raise ValueError(f"{name}: {dtype} {shape} is not an array of labels{way}")
 
 
+def _order_axes(name: str, shape: Shape) -> tuple[int, ...]:
+    if len(shape) == 4 and shape[2] in (1, 3):
+        return 3, 0, 1, 2
+    if len(shape) == 3 and shape[0] == shape[1]:
+        if shape[1] == shape[2]:
+            raise ValueError(f"{name}: no clear axis of images in {shape}; save it as .npy (N, H, W)")
+        return 2, 0, 1
+    return tuple(range(len(shape)))
+
+
 # --- sources of named arrays ---------------------------------------------------------------------
 
 
@@ -359,6 +423,8 @@ _OF_SPLIT: Final = (("{}_images", "{}_labels"), ("x_{}", "y_{}"), ("X_{}", "y_{}
 _OF_ALL: Final = (("images", "labels"), ("x", "y"), ("X", "y"), ("data", "labels"), ("clean", "labels"))
 _MANIFEST: Final = "dataset.json"
 _MOST_CLASSES: Final = 100_000
+# The label of the digit 0 is 10.
+_SVHN: Final = re.compile(r"(train|test|extra)_32x32\.mat", re.IGNORECASE)
 
 
 class ArraySource(NumberedSource):
@@ -372,11 +438,11 @@ class ArraySource(NumberedSource):
     Parameters
     ----------
     path : path or URL
-        An `.npy` file of images; an `.npz` file of images and labels; or a folder of `.npy` files, or with an
-        `.npz` file for each split.
+        An `.npy` file of images; an `.npz` or `.mat` file of images and labels; or a folder of `.npy` files,
+        or with an `.npz` or `.mat` file for each split.
     options : SourceOptions
         `labels` is an `.npy` file or a text with the labels. Default: the array next to the images. The split
-        is "test", the default, "train" or "val", if names of arrays or files tell the split.
+        is "test", the default, "train", "val" or "extra", if names of arrays or files tell the split.
 
     Raises
     ------
@@ -384,7 +450,7 @@ class ArraySource(NumberedSource):
         `path` does not exist. From all other methods: it contains no such arrays.
     """
 
-    splits: tuple[str, ...] = ("test", "train", "val")
+    splits: tuple[str, ...] = ("test", "train", "val", "extra")
 
     def __init__(self, path: Location | Place, options: SourceOptions = DEFAULTS) -> None:
         super().__init__(path, options)
@@ -447,6 +513,8 @@ class ArraySource(NumberedSource):
         else:
             raise ValueError(f"has no labels of {name}; pass an .npy file or a text of labels with --labels")
         labels, names, are_numbers = _number(_fit(values, shape[0]))
+        if _SVHN.fullmatch(file.name):
+            labels, names, are_numbers = labels % 10, tuple("0123456789"), False
         if recorded := self._read_classes(keys, labels):
             names, are_numbers = recorded, False
         if len(names) <= labels.max():

@@ -21,7 +21,7 @@ COMPRESSED: Final = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 SHARDS: Final = (".tar", *COMPRESSED)
 ARCHIVES: Final = (*SHARDS, ".zip")
 PARQUET: Final = ".parquet"
-ARRAYS: Final = (".npy", ".npz")
+ARRAYS: Final = (".npy", ".npz", ".mat")
 TEXT_TABLES: Final = (".jsonl", ".tsv")
 _LISTS: Final = (".csv", ".json", ".list", ".lst", ".txt")
 OF_LISTS: Final = "name the folder of its images with --source, and the file with --labels or --subset @FILE"
@@ -212,7 +212,7 @@ def read_named_files(
 
 
 _EXPORT: Final = "write its images into class folders, or as WebDataset shards or Parquet"
-_SAVE: Final = "write its arrays with numpy.savez(file, images=..., labels=...), (N, H, W, 3) and (N)"
+_SAVE: Final = "write its arrays with numpy.savez(file, images=..., labels=...)"
 _LOAD: Final = "load it with datasets.load_from_disk, and write each split with .to_parquet('test.parquet')"
 _EACH: Final = f"{_EXPORT}, for instance"
 _TFRECORDS: Final = r".+\.tfrecords?(-.*|\.gz)?|\w+-\d{5}-of-\d{5}"
@@ -223,7 +223,6 @@ _FOREIGN: Final = (
     (r"data\.mdb|lock\.mdb|.+\.lmdb", "an LMDB", f"{_EACH} the entries of lmdb.open(...).begin()"),
     (r".+\.beton", "FFCV", f"name the images that the .beton was written from, or {_EXPORT}"),
     (r".+\.rec", "RecordIO", f"{_EACH} with mxnet.recordio"),
-    (r".+\.mat", "a file of MATLAB", f"load it with scipy.io.loadmat, and {_SAVE}"),
     (r".+\.(h5|hdf5)", "HDF5", _SAVE),
     (r".+\.(pt|pth)", "a file of PyTorch", _SAVE.replace("arrays", "tensors")),
     (r".+\.(pkl|pickle)", "a pickle", _SAVE),

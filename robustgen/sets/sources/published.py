@@ -222,6 +222,8 @@ class MedMnist(ArraySource):
     Those with the same labels form one class: "00100000000000". Parameters are those of `ArraySource`.
     """
 
+    splits = ("test", "train", "val")
+
     def _read_values(self, name: str) -> NDArray[Any]:
         rows = NpzFile(self._place.store, self._place.name).read(name, several=True)
         if rows.size == len(rows):

@@ -1,9 +1,10 @@
-"""Arrays as sources: `.npy` and `.npz` files, their labels, and sets of arrays."""
+"""Arrays as sources: `.npy`, `.npz` and `.mat` files, their labels, and sets of arrays."""
 
 import hashlib
 
 import numpy as np
 import pytest
+from scipy.io import savemat
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.sets.sources.base import SourceOptions
@@ -26,6 +27,11 @@ def npz(folder, **arrays):
     return folder / "set.npz"
 
 
+def mat(folder, **arrays):
+    savemat(folder / "set.mat", arrays)
+    return folder / "set.mat"
+
+
 def read(place, **options):
     source = open_source(place, options=SourceOptions(**options))
     return np.stack([*map(source.load, source.keys())]), [*map(source.label, source.keys())], source
@@ -45,6 +51,8 @@ def read(place, **options):
         (npz, {"x_train": IMAGES, "y_train": LABELS}, "train"),
         (npz, {"test_images": IMAGES, "test_labels": LABELS[:, None]}, None),
         (npz, {"images": IMAGES, "labels": LABELS}, None),
+        (mat, {"X": IMAGES.transpose(1, 2, 3, 0), "y": LABELS[:, None]}, None),
+        (mat, {"images": IMAGES, "labels": LABELS.astype(float)}, None),
     ],
 )
 def test_names_of_images_and_labels(tmp_path, write, arrays, split):
@@ -55,11 +63,15 @@ def test_names_of_images_and_labels(tmp_path, write, arrays, split):
         assert read(tmp_path)[1] == labels
 
 
-def test_grey_arrays_and_a_file_for_each_split(tmp_path):
+def test_grey_arrays_and_digits_of_svhn(tmp_path):
     grey = IMAGES[:, :, :32, 0]
-    for split, labels in (("test", [0, 1, 9, 0]), ("train", [3, 4])):
-        np.savez(tmp_path / f"{split}_32x32.npz", X=IMAGES[: len(labels)], y=labels)
-        assert read(tmp_path, split=split)[1] == labels
+    savemat(
+        tmp_path / "test_32x32.mat",
+        {"X": IMAGES[:, :, :32].transpose(1, 2, 3, 0), "y": [[10], [1], [9], [10]]},
+    )
+    savemat(tmp_path / "train_32x32.mat", {"X": IMAGES[:2, :, :32].transpose(1, 2, 3, 0), "y": [[3], [4]]})
+    assert read(tmp_path)[1] == [0, 1, 9, 0] and read(tmp_path, split="train")[1] == [3, 4]
+    assert read(tmp_path)[2].class_count == 10
     for shape in (grey, grey[..., None]):
         images, *_ = read(npz(tmp_path, images=shape, labels=LABELS))
         assert np.array_equal(images, np.repeat(grey[..., None], 3, axis=3))
@@ -104,6 +116,11 @@ def test_names_of_classes_beside_an_array(tmp_path):
         (npy, {"images": IMAGES.transpose(0, 3, 1, 2), "labels": LABELS}, r"transpose it to \(N, H, W, 3\)"),
         (npy, {"images": np.array([None]), "labels": LABELS}, "not an array of plain values in C order"),
         (npz, {"pictures": IMAGES}, r"contains no arrays called images and labels, .* \(arrays: pictures\)"),
+        (
+            mat,
+            {"images": IMAGES[:, :, :32, 0].repeat(8, 0), "labels": LABELS},
+            "no clear axis of images",
+        ),
     ],
 )
 def test_what_is_no_source_of_arrays_is_refused(tmp_path, write, arrays, message):
@@ -114,7 +131,7 @@ def test_what_is_no_source_of_arrays_is_refused(tmp_path, write, arrays, message
 PARTS = np.array([0, 0.25, 0.5, 0.75, 1])
 
 
-@pytest.mark.parametrize("write", [npy, npz])
+@pytest.mark.parametrize("write", [npy, npz, mat])
 @pytest.mark.parametrize(
     ("dtype", "low", "high", "levels"),
     [
@@ -160,6 +177,11 @@ def test_splits_that_arrays_lack_are_refused(tmp_path):
     for place in (npz(tmp_path, images=IMAGES, labels=LABELS), npy(tmp_path, images=IMAGES, labels=LABELS)):
         with pytest.raises(SourceError, match=r"x_train and y_train|not the array of the split 'train'"):
             open_source(place, options=SourceOptions(split="train")).keys()
+    (tmp_path / "old.mat").write_bytes(
+        b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\x00\x02IM" + bytes(64)
+    )
+    with pytest.raises(SourceError, match=r"is a file of MATLAB 7\.3, .* save it with -v7"):
+        open_source(tmp_path / "old.mat").keys()
 
 
 def test_a_set_of_arrays_gives_the_bytes_of_its_source(tmp_path):
