@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from robustgen.errors import OutputError, RobustgenError, WriteError
 from robustgen.files.storage import Store, measure, open_store
-from robustgen.files.text_files import parse_object
 
 
 @contextmanager
@@ -56,20 +54,6 @@ def refuse_files(store: Store) -> None:
             raise OutputError(f"{file}: is a file, not a folder")
     except OSError as error:
         raise OutputError(f"output {place} cannot be used: {error.strerror}") from error
-
-
-def read_object(store: Store, path: str) -> dict[str, Any]:
-    """Read the JSON object in a file that robustgen wrote.
-
-    Raises
-    ------
-    OutputError
-        The file is damaged.
-    """
-    try:
-        return parse_object(store.read(path))
-    except ValueError as error:
-        raise OutputError(f"{store.location}/{path} is damaged: {error}") from error
 
 
 def measure_file(store: Store, path: str, algorithm: str = "sha256") -> tuple[int, str]:

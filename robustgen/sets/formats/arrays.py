@@ -337,11 +337,6 @@ class VariantRows(Source):
             raise ImageError(f"has no row in {self.location}", key)
         return self._set.rows[key]
 
-    @property
-    def has_labels(self) -> bool:
-        """Return whether the set has labels."""
-        return self._set.row_labels is not None
-
     def label(self, key: str) -> int:
         """Return the label of a row; -1 without labels."""
         labels = self._set.row_labels

@@ -548,7 +548,7 @@ class WrittenSet(Mapping[Variant, Source], ABC):
         return source.keys()
 
     def labels(self, variant: Variant) -> Labels | None:
-        """Return the true classes, (images,); None for tables, and for arrays of a P set without labels.
+        """Return the true classes, (images,); None if the set lacks that of an image.
 
         Raises
         ------
@@ -556,12 +556,12 @@ class WrittenSet(Mapping[Variant, Source], ABC):
             A class is not among those of the set or of `names`, or the labels do not match the images.
         """
         source, keys = self[variant], self.keys_of(variant)
-        if not source.has_labels:
-            return None
         try:
             own = np.array([source.label(key) for key in keys], np.int64)
         except ImageError as error:
             raise SourceError(f"{source.location}/{error.key}: is in no class of its {MANIFEST}") from error
+        if (own < 0).any():
+            return None
         if self.names is None:
             return own
         found = np.unique(own)

@@ -272,18 +272,10 @@ class ShardSource(EncodedSource):
         """Return the keys of all refused images and files, with the reasons; none of a complete set."""
         return {} if self._samples else super().refused()
 
-    @property
-    def _labels(self) -> Mapping[str, int]:
-        return (self._samples and self._samples.labels) or self.listing.labels
-
-    @property
-    def has_labels(self) -> bool:
-        """Return whether all samples have a stored number."""
-        return len(self._labels) == len(self.keys())
-
     def label(self, key: str) -> int:
-        """Return the stored number of a sample."""
-        return self._labels[key]
+        """Return the stored number of a sample; -1 if it has none."""
+        labels = self._samples and self._samples.labels
+        return (labels or self.listing.labels).get(key, -1)
 
     def _place(self, key: str) -> Any:
         """Return the place of one sample; raise an ImageError if `key` is unknown."""

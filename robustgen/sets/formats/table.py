@@ -307,11 +307,6 @@ class TableFolder(VariantFolder):
         super().__init__(location, manifest)
         self._table = _open_tables(location, manifest)
 
-    @property
-    def has_labels(self) -> bool:
-        """Return whether every image has a class."""
-        return self._table.has_labels or not self._table.listing.labels
-
     def label(self, key: str) -> int:
         """Return the label of an image; raise an ImageError if it has none."""
         return self._table.label(key) if self._table.listing.labels else super().label(key)

@@ -236,18 +236,13 @@ class Items(Reusable, ABC, Generic[Loaded]):
 
     @abstractmethod
     def label(self, key: str) -> int:
-        """Return the index of one image's class in `classes`.
+        """Return the index of one image's class in `classes`; -1 if it has none, unlike others.
 
         Raises
         ------
         ImageError
             `key` belongs to no class.
         """
-
-    @property
-    def has_labels(self) -> bool:
-        """Return whether every image has a class."""
-        return True
 
     @property
     def lacks_folders(self) -> bool:

@@ -163,11 +163,6 @@ class TreeItems(ListedItems[Loaded]):
         """Read one of the files in `list_files`; raise any exception if it cannot be read."""
         return self._tree.read(name)
 
-    def measure(self, name: str) -> tuple[int, int]:
-        """Return width and height from the header of a file in `list_files`, an image."""
-        with name_image_in_errors(name), self._tree.open(name) as file:
-            return read_dimensions(file, name)
-
     def leave_out(self, keys: Collection[str]) -> None:
         """Count the files of some items among the other files of the source."""
         listing, self.left_out = self.listing, frozenset(keys)
@@ -215,14 +210,10 @@ class FileSource(TreeItems[Rgb], EncodedSource):
         """Read the file of one image."""
         return self._tree.read(self._place(key))
 
-    def measure(self, name: str) -> tuple[int, int]:
-        """Return width and height of one image, whose file has the name of its key."""
-        with name_image_in_errors(name), self._tree.open(self._place(name)) as file:
-            return read_dimensions(file, name)
-
     def dimensions(self, key: str) -> tuple[int, int]:
         """Return width and height of one image from its header; raise an ImageError if unreadable."""
-        return self.measure(key)
+        with name_image_in_errors(key), self._tree.open(self._place(key)) as file:
+            return read_dimensions(file, key)
 
     def read_file(self, name: str) -> bytes:
         """Read the file of one image, which has the name of its key."""

@@ -32,16 +32,9 @@ from robustgen.sets.sources.rows import (
 )
 
 _IN_JSON: Final = ("cls", "label", "class", "class_id")
-_MOST_LABEL_BYTES: Final = 1 << 20
 
 Label = int | str
 """Number or name of a class."""
-
-
-def check_label_size(size: int) -> None:
-    """Raise a ValueError if a file with so many bytes is too large for the label of one image."""
-    if size > _MOST_LABEL_BYTES:
-        raise ValueError(f"{size} bytes")
 
 
 def parse_label(content: bytes, *, in_json: bool) -> Label | None:

@@ -29,7 +29,7 @@ from robustgen.sets.sources.classes import (
     sample_name,
 )
 from robustgen.sets.sources.files import IndexedSource, SourceListing
-from robustgen.sets.sources.labels import Label, check_label_size, is_label_column, parse_label
+from robustgen.sets.sources.labels import Label, is_label_column, parse_label
 from robustgen.sets.sources.places import ARCHIVES, PARQUET, SHARDS, Place, SourceFile
 from robustgen.sets.sources.trees import (
     check_name,
@@ -41,6 +41,7 @@ from robustgen.sets.sources.trees import (
 )
 
 _MOST_PEEKED: Final = 32
+_MOST_LABEL_BYTES: Final = 1 << 20
 _STEP: Final = 16
 
 
@@ -155,7 +156,8 @@ class WebDataset(IndexedSource):
         name = members.get(".cls") or members.get(".json")
         if name is None:
             return None
-        check_label_size(shard.places[name][-1])
+        if (size := shard.places[name][-1]) > _MOST_LABEL_BYTES:
+            raise ValueError(f"{size} bytes")
         return parse_label(read_member(self, shard.places[name]), in_json=".cls" not in members)
 
     def read_sample(self, place: Any) -> bytes:

@@ -431,16 +431,10 @@ class TableSource(IndexedSource):
         """Return the number of classes; None if they are bare numbers, or if there are none."""
         return super().class_count if self.listing.labels else None
 
-    @property
-    def has_labels(self) -> bool:
-        """Return whether every image has a class."""
-        labels = self.listing.labels
-        return bool(labels) and min(labels.values()) >= 0
-
     def label(self, key: str) -> int:
-        """Return the label of an image: -1 if only others have one, 0 if none has."""
+        """Return the label of an image; without one -1, but 0 if none of a source has one."""
         self._place(key)
-        return self.listing.labels.get(key, -1 if self.listing.labels else 0)
+        return self.listing.labels.get(key, -1 if self.listing.labels or self._recorded is not None else 0)
 
     @property
     def lacks_folders(self) -> bool:
