@@ -384,6 +384,25 @@ def _column(cells: Sequence[object]) -> list[str]:
     return column
 
 
+def list_numbers(tables: Sequence[Table]) -> list[dict[str, object]]:
+    """Return a row for each number in tables: table, row, column, value, and the ends of its interval."""
+    found = list[dict[str, object]]()
+    for table in tables:
+        groups = table.groups or [""] * len(table.heads)
+        for row in table.rows:
+            name = ", ".join(map(str, row[: table.names]))
+            for group, head, cell in zip(groups, table.heads, row, strict=True):
+                if isinstance(cell, Cell):
+                    low, high = cell.interval or (None, None)
+                    place = {
+                        "table": table.title,
+                        "row": name,
+                        "column": f"{group}: {head}" if group else head,
+                    }
+                    found.append({**place, "value": cell.value, "low": low, "high": high})
+    return found
+
+
 def as_csv(records: Sequence[Mapping[str, object]]) -> str:
     """Return one line per record; the first line names the columns, which are those of all records."""
     buffer = io.StringIO()

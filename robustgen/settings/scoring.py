@@ -251,7 +251,7 @@ class DetectionScoring(CellScoring, TableForm, Gated):
     type: Annotated[tuple[Literal["bbox", "segm"], ...], Flag(CONTENT)] = ()
     """boxes or masks; repeatable; default the types in the results"""
     name: Annotated[str, Flag(OUTPUT, "NAME")] = "model"
-    """name of the model in CSV and JSON"""
+    """name of the model in JSON and on the page"""
     compare_with: Annotated[Literal["published"] | None, Flag(CONTENT)] = None
     """compare with MMDetection's detectors"""
     jobs: Annotated[Jobs, Flag(RUNNING, "N|all")] = None
@@ -313,6 +313,6 @@ class SegmentationScoring(CellScoring, TableForm, Gated):
     reference: Annotated[Path | None, Flag(CONTENT, "FILE")] = None
     """JSON file of the reference model for mCD and rCD"""
     name: Annotated[str, Flag(OUTPUT, "NAME")] = "model"
-    """name of the model in CSV and JSON"""
+    """name of the model in JSON and on the page"""
     jobs: Annotated[Jobs, Flag(RUNNING, "N|all")] = None
     """processes; default all: one per core"""

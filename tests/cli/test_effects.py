@@ -306,7 +306,7 @@ EFFECTS = {
             "--results": "--results {boxes}/again/{{corruption}}/{{severity}}.json",
             "--clean-results": "--clean-results {boxes}/fog/1.json",
             "--type": "--type bbox",
-            "--name": ("--format csv", "--name mine"),
+            "--name": ("--format json", "--name mine"),
             "--compare-with": "--compare-with published",
         },
     ),
@@ -326,7 +326,7 @@ EFFECTS = {
             "--one-based": "--one-based both",
             "--label-ids": "--label-ids both",
             "--reference": "--reference {reference}",
-            "--name": ("--format csv", "--name mine"),
+            "--name": ("--format json", "--name mine"),
         },
     ),
     "score-answers": (

@@ -256,13 +256,6 @@ class AnswerReport:
             groups.append(group_curves(title, self.scores[model, CLEAN, ""].accuracy, values, ends))
         return groups
 
-    def list_records(self) -> list[dict[str, object]]:
-        """Return the rows of the CSV."""
-        return [
-            {"model": model, "of": name, "category": category, **each._asdict()}
-            for (model, name, category), each in self.scores.items()
-        ]
-
     def as_dict(self) -> dict[str, Any]:
         """Return all values, for JSON."""
         return {
@@ -270,7 +263,10 @@ class AnswerReport:
             "pictures": self.count,
             "mean_over": [f"{name}/{level}" for name, level in self.averaged],
             "unmatched": self.unmatched,
-            "scores": self.list_records(),
+            "scores": [
+                {"model": model, "of": name, "category": category, **each._asdict()}
+                for (model, name, category), each in self.scores.items()
+            ],
             "differences": [
                 {"model": model, "other": next(iter(self.answers)), "of": name}
                 | dict(zip(("difference", "low", "high", "p"), each, strict=True))

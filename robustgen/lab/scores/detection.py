@@ -11,7 +11,6 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final, Literal
@@ -388,25 +387,6 @@ class DetectionReport:
             )
             for each in self.scores
         ]
-
-    def list_records(self) -> list[dict[str, object]]:
-        """Return the rows of the CSV: each file's metrics, then P, mPC and rPC and their intervals' ends."""
-        records: list[dict[str, object]] = []
-        for each in self.scores:
-            start = {"model": self.model, "type": each.iou_type, "statistic": "value"}
-            records.append({**start, "corruption": CLEAN, "severity": None, **each.clean})
-            for (name, level), stats in each.cells.items():
-                records.append({**start, "corruption": name, "severity": level, **stats})
-            for name in _SUMMARY:
-                values = {metric: each.summary(metric)[name] for metric in AP_METRICS}
-                records.append({**start, "corruption": name, "severity": None, **values})
-            if each.samples:
-                ends = {metric: each.intervals(metric) for metric in PRECISIONS}
-                for name, (place, label) in product(_SUMMARY, enumerate(Interval._fields)):
-                    values = {metric: (own := found[name]) and own[place] for metric, found in ends.items()}
-                    row = {"statistic": label, "corruption": name, "severity": None, **values}
-                    records.append({**start, **row})
-        return records
 
     def as_dict(self) -> dict[str, Any]:
         """Return all values, for JSON."""

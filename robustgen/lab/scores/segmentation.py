@@ -292,21 +292,6 @@ class SegmentationReport:
         cells = {cell: self.miou(cell) for cell in self.counts if cell}
         return [group_curves("mIoU in % by severity", self.miou(None), cells, {})]
 
-    def list_records(self) -> list[dict[str, object]]:
-        """Return the rows of the CSV: each corruption and severity, then the summary."""
-        records: list[dict[str, object]] = [
-            {"model": self.model, "corruption": name, "severity": level, "value": value}
-            for name, found in self.by_corruption().items()
-            for level, value in found.items()
-        ]
-        ends: dict[str, dict[str, object]]
-        ends = {name: each._asdict() for name, each in self.intervals().items()}
-        return records + [
-            {"model": self.model, "corruption": name, "severity": None, "value": float(value)}
-            | ends.get(name, {})
-            for name, value in self.summary().items()
-        ]
-
     def as_dict(self) -> dict[str, Any]:
         """Return all values, for JSON, which can serve as a reference."""
         return {

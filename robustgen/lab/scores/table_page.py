@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from robustgen.display.charts import Curve, CurveGroup
 from robustgen.display.html import render_page
-from robustgen.display.text import Cell, Table, format_as, format_count, format_name
+from robustgen.display.text import Cell, Table, format_as, format_count, format_name, list_numbers
 from robustgen.files.storage import save
 from robustgen.lab.scores.exhibits import Examples
 from robustgen.lab.scores.gates import NO_EVIDENCE, Evidence
@@ -17,7 +17,7 @@ from robustgen.lab.scores.result_grid import GridCell, divide_cells
 
 
 class TableReport(Protocol):
-    """The scores of one model, as tables for people, records for CSV, and a dictionary for JSON."""
+    """The scores of one model, as tables, and a dictionary for JSON."""
 
     @property
     def model(self) -> str:
@@ -48,9 +48,6 @@ class TableReport(Protocol):
 
     def list_tables(self) -> list[Table]:
         """Return the tables."""
-
-    def list_records(self) -> list[dict[str, object]]:
-        """Return the rows of the CSV."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return all values."""
@@ -84,7 +81,7 @@ def render_report(report: TableReport, layout: str, width: int = 0, evidence: Ev
     return format_as(
         layout,
         report.list_tables,
-        report.list_records,
+        lambda: list_numbers(report.list_tables()),
         lambda: report.as_dict() | evidence.as_dict(),
         width,
     )

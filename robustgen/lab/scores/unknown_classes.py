@@ -126,15 +126,6 @@ class UnknownClassesReport:
         curves = [Curve(name, [*steps], found, found, found) for name, found in self.found.items()]
         return [CurveGroup("Unknown images found in % (ROC)", "False positives in %", {"": curves})]
 
-    def list_records(self) -> list[dict[str, object]]:
-        """Return the rows of the CSV: values and the ends of their intervals."""
-        rows, ends = self._rows, self.intervals
-        records = [{"ood": name, "statistic": "value", **each._asdict()} for name, each in rows.items()]
-        for name, each in ends.items():
-            for label, values in zip(Interval._fields, zip(*each, strict=True), strict=True):
-                records.append({"ood": name, "statistic": label, **DetectionRates(*values)._asdict()})
-        return records
-
     def as_dict(self) -> dict[str, Any]:
         """Return all values, for JSON."""
         sets = {name: each._asdict() for name, each in self._rows.items()}

@@ -143,16 +143,13 @@ class StreamScores:
         mean, low, high = ([each[part] for each in points] for part in range(3))
         return Curve(model, [x for x, _, _ in places], mean, low, high)
 
-    def list_records(self) -> list[dict[str, object]]:
-        """Return the rows of the CSV; an empty visit means all."""
-        return [
-            {"model": model, "visit": visit or "", "corruption": name, **each._asdict()}
-            for (model, visit, name), each in self.errors.items()
-        ]
-
     def as_dict(self) -> dict[str, Any]:
         """Return all values, for JSON."""
-        return {"stream": self.stream, "interval_method": self.method, "errors": self.list_records()}
+        errors = [
+            {"model": model, "visit": visit or None, "corruption": name, **each._asdict()}
+            for (model, visit, name), each in self.errors.items()
+        ]
+        return {"stream": self.stream, "interval_method": self.method, "errors": errors}
 
     def list_scores(self) -> dict[str, float]:
         """Return the mean error of each model, in %."""

@@ -43,23 +43,24 @@ def test_errors_are_those_of_the_lines_of_a_corruption_and_a_visit(rows, tmp_pat
     logits = np.eye(3)[[row["label"] for row in rows]]
     np.save(tmp_path / "all right.npy", logits)
     files = (tmp_path / "stream.jsonl", tmp_path / "one.npy", tmp_path / "all right.npy")
-    text = cli("stream", "score", *files, "--format", "csv").stdout
-    found = {
-        (row["model"], row["visit"], row["corruption"]): row for row in csv.DictReader(io.StringIO(text))
-    }
+    errors = json.loads(cli("stream", "score", *files, "--format", "json").stdout)["errors"]
+    found = {(row["model"], row["visit"], row["corruption"]): row for row in errors}
     assert {model for model, *_ in found} == {"one", "all right"}
     for (model, visit, name), row in found.items():
-        part = [visit in ("", str(each["visit"])) and name in ("mean", each["corruption"]) for each in rows]
+        part = [visit in (None, each["visit"]) and name in ("mean", each["corruption"]) for each in rows]
         wrong = one[part].mean() if model == "one" else 0
         assert float(row["error"]) == pytest.approx(wrong) and int(row["images"]) == sum(part)
         assert 0 <= float(row["low"]) <= wrong <= float(row["high"]) <= 1
     # Fog has each image once in a visit; both severities of snow are wrong for the same images.
     ends = wilson_interval(one[:12].mean(), 12)
     for name in ("fog", "snow"):
-        row = found["one", "1", name]
+        row = found["one", 1, name]
         assert (float(row["low"]), float(row["high"])) == pytest.approx(tuple(map(float, ends)))
-    scores = json.loads(cli("stream", "score", *files, "--format", "json").stdout)
-    assert len(scores["errors"]) == len(found)
+    numbers = [*csv.DictReader(io.StringIO(cli("stream", "score", *files, "--format", "csv").stdout))]
+    (row,) = (r for r in numbers if (r["row"], r["column"]) == ("fog", "one: visit 1"))
+    assert float(row["value"]) == found["one", 1, "fog"]["error"] and float(row["high"]) == pytest.approx(
+        ends[1]
+    )
 
 
 def test_a_page_shows_them_with_curves(rows, tmp_path):
