@@ -33,7 +33,8 @@ def write_card(name: str, about: str, pixels: np.ndarray, code: str, constants: 
     Image.fromarray(pixels).resize((SIDE, SIDE), Image.Resampling.LANCZOS).save(buffer, "JPEG", quality=85)
     with mkdocs_gen_files.open(path, "wb") as file:
         file.write(buffer.getvalue())
-    yield from ('<div class="card" markdown>', "", f"### {name}", "")
+    title = name.replace("_", "_<wbr>").replace(":", ":<wbr>")
+    yield from ('<div class="card" markdown>', "", f"### {title}", "")
     yield from (f"![{name}]({path}){{ loading=lazy }}", "", about, "", "```python", code, "```", "")
     if constants:
         yield f"<details><summary>Constants</summary>{constants}</details>"
