@@ -63,6 +63,12 @@ def test_the_page_of_a_comparison_fits_and_its_pictures_open_larger(browser, tmp
     # Clean images have no severity.
     (clean, *others) = browser.run(names)
     assert clean == ["mean grey level", ""]
+    first = "document.querySelector('.section .panel')"
+    assert browser.run(f"{first}.querySelectorAll('.tick').length") == 3 + 1
+    assert (
+        browser.run(f"[...{first}.querySelectorAll('.dot')].map((each) => each.getAttribute('cx'))")
+        == ["85.0"] * 2
+    )
     assert {*map(tuple, others)} == {("mean grey level", "severity")}
     assert browser.run("document.querySelectorAll('.panel .other .mean').length") > len(others)
     assert browser.run(LETTERS) >= 10
