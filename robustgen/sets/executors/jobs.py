@@ -5,8 +5,7 @@ from typing import Any, TypeVar
 
 from robustgen.display.progress import print_line
 from robustgen.errors import WriteError
-from robustgen.pixels.imaging.kernels import call_before_compiling
-from robustgen.sets.executors.base import Executor, Job, Result, WorkersLostError
+from robustgen.sets.executors.base import Executor, Job, Result, WorkersLostError, run_job
 from robustgen.sets.executors.progress import Progress, Reporter
 
 
@@ -15,9 +14,7 @@ class ThisProcess:
 
     def map(self, jobs: Iterable[Job[Result]], reporter: Reporter) -> Iterator[Result]:
         """Yield the result of each job, in order."""
-        call_before_compiling(reporter.tell_compiling)
-        for job in jobs:
-            yield job.run(reporter)
+        return (run_job(job, reporter) for job in jobs)
 
 
 Name = TypeVar("Name", bound=Hashable)

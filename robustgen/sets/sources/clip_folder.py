@@ -42,7 +42,6 @@ from robustgen.sets.sources.trees import (
     UNREAD_EXTENSIONS,
     UNREAD_VIDEOS,
     FileTree,
-    Finder,
     Found,
     check_name,
     describe_unread,
@@ -107,6 +106,7 @@ class ClipFolder(TreeItems[Clip]):
     """
 
     medium = CLIP
+    finder = staticmethod(find_in_clips)
     formats = f"no folders of frames, and no videos ({', '.join(VIDEOS)})"
 
     def __init__(self, root: Location | Place, options: SourceOptions = DEFAULTS) -> None:
@@ -121,11 +121,6 @@ class ClipFolder(TreeItems[Clip]):
         self._asked, self._are_classes = ask(options), options.labels_are_classes
         self._rig = options.rig if says(options.rig, "scene") else None
         self._stem = place.name.partition(".")[0]
-
-    @property
-    def finder(self) -> Finder:
-        """Return what recognises videos and frames."""
-        return find_in_clips
 
     def _list_folders(self) -> Iterator[str]:
         return map(posixpath.dirname, group_files(dict(self._tree.find()))[0])
@@ -195,10 +190,6 @@ class ClipFolder(TreeItems[Clip]):
         """Return the names of the files of a clip: a video, or its frames in the order of their numbers."""
         name = self._name(key)
         return self._list_frames(name) if self.has_frames(key) else (self._prefix + name,)
-
-    def size(self, key: str) -> int:
-        """Return the bytes of the video or of all frames; raise an ImageError if there is none."""
-        return self.stat(key)[0]
 
     def stat(self, key: str) -> tuple[int, str]:
         """Return the bytes of the video or of all frames, and a stamp of all these files."""

@@ -76,16 +76,14 @@ class TreeItems(ListedItems[Loaded]):
         Whether keys in a folder are whole paths; else they omit the folders that all items share.
     left_out : frozenset of str
         Keys of the items that `leave_out` left out.
+    finder : callable
+        Recognises the files of its items by their names.
     """
 
     has_class_folders: bool = True
     keeps_folders: bool = True
     left_out: frozenset[str] = frozenset()
-
-    @property
-    def finder(self) -> Finder:
-        """Return what recognises the files of its items by their names."""
-        return find_by_name
+    finder: Finder = staticmethod(find_by_name)
 
     def __init__(self, root: Location | Place | FileTree, options: SourceOptions = DEFAULTS) -> None:
         self._tree = open_tree(root, options, self.finder)
@@ -163,6 +161,10 @@ class TreeItems(ListedItems[Loaded]):
         """Read one of the files in `list_files`; raise any exception if it cannot be read."""
         return self._tree.read(name)
 
+    def size(self, key: str) -> int:
+        """Return the size of one item's files in bytes; raise an ImageError if there are none."""
+        return self.stat(key)[0]
+
     def leave_out(self, keys: Collection[str]) -> None:
         """Count the files of some items among the other files of the source."""
         listing, self.left_out = self.listing, frozenset(keys)
@@ -218,10 +220,6 @@ class FileSource(TreeItems[Rgb], EncodedSource):
     def read_file(self, name: str) -> bytes:
         """Read the file of one image, which has the name of its key."""
         return self.read_bytes(name)
-
-    def size(self, key: str) -> int:
-        """Return the size of one image's file in bytes; raise an ImageError if it does not exist."""
-        return self.stat(key)[0]
 
     def stat(self, key: str) -> tuple[int, str]:
         """Return size and stamp of one image's file; raise an ImageError if it does not exist."""
