@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 from importlib.util import find_spec
+from pathlib import Path
 
 import click
 import numpy as np
@@ -68,6 +69,7 @@ MODEL = "--model {model} --preprocessing mean=0 --preprocessing std=1"
 ON_THE_FLY = (
     f"! --source {{digits}} --corruptions gaussian_noise --severities 1 --output preds --jobs 1 {MODEL}"
 )
+OF_FRAMES = "--model frame_judge:build --classes {acts} --output preds"
 OUTPUTS = {
     "--save": "--save top5",
     "--quiet": "--quiet",
@@ -229,8 +231,8 @@ EFFECTS = {
         | CORRUPTIONS
         | OUTPUTS
         | {
-            "--config": "--config {sizes}",
-            "--set": "--set constants_for=64",
+            "--config": ("--corruptions fog", "--config {sizes}"),
+            "--set": ("--corruptions fog", "--set constants_for=64"),
             "--subset": "--subset *013.png",
             "--input-size": ("--source {wide}", "--input-size 32"),
             "--model": "--model {twin}",
@@ -245,6 +247,8 @@ EFFECTS = {
             "--difficulty": (f"{ON_THE_FLY} --limit 1 --perturbations gaussian_noise", "--difficulty 2"),
             "--with": (f"{STICKERS} --input-size 32 --classes {{animals}}", "--with tiles={others}"),
             "--overwrite": (f"evaluate {ON_THE_FLY[1:]} --seed 1 ;", "--overwrite"),
+            "--frames": (f"{CLIPS} --jobs 1 {OF_FRAMES}", "--frames 2"),
+            "--random-offset": (f"{CLIPS} --jobs 1 {OF_FRAMES} --frames 1 --seed 2", "--random-offset"),
             "--uncompressed": "--uncompressed",
             "--baseline": "--baseline alexnet",
             "--only-classes": ("--source {fewer} --classes {classes}", "--only-classes"),
@@ -257,6 +261,7 @@ EFFECTS = {
             "--input-size": (f"! {{large_set}} --output preds {MODEL}", "--input-size 32"),
             "--model": (f"! {{predicted}} --output preds {MODEL[15:]}", "--model {twin}"),
             "--only-classes": (f"! {{few}} --output preds {MODEL} --classes {{classes}}", "--only-classes"),
+            "--frames": (f"! {{clip_set}} {OF_FRAMES}", "--frames 2"),
             "--overwrite": (
                 f"predict {{predicted}} --output preds {MODEL} --preprocessing std=2 ;",
                 "--overwrite",
@@ -351,20 +356,17 @@ EFFECTS = {
 EXCEPTIONS = {
     "--help-all": "shows the help",
     "--jobs": "processes change no byte, and nothing that is printed",
-    "--batch-size": "batches change no prediction",
-    "--device": "needs a GPU",
-    "--mixed-precision": "needs PyTorch, and a GPU",
+    "--batch-size": "batches change no prediction; test_predicting.py",
+    "--device": "needs a GPU; test_models.py",
+    "--mixed-precision": "needs PyTorch; test_models.py",
     "--threads": "threads change no prediction",
     "--trust-model": "needs a .pt2; test_models.py",
-    "evaluate --frames": "needs a model of clips; test_evaluating.py",
-    "predict --frames": "needs a model of clips; test_predicting.py",
-    "evaluate --random-offset": "needs a model of clips; test_evaluating.py",
     "evaluate --annotations": "selects detectors; detection/test_detecting.py",
     "calibrate --for-size": "searches for constants; test_matching.py",
     "calibrate --output": "needs --for-size; test_matching.py",
     "compare --margin": "needs more images; test_compare.py",
-    "fetch --wheel": "downloads, or reads a wheel; test_third_party.py",
-    "--predicted-set": "checks keys, and shows images that fail; test_score_page.py",
+    "fetch --wheel": "downloads, or reads a wheel; test_install.py",
+    "--predicted-set": "checks keys; test_scoring.py; shows images that fail; test_score_page.py",
     "score --verbose": "changes tables of terminals; test_scoring.py",
     "score-segmentation --palette": "needs maps in colours; test_segmentation.py",
     "score-answers --rule": "needs answers without scores; test_answers.py",
@@ -437,6 +439,10 @@ def places(tmp_path_factory):
     (root / "classes.txt").write_text("".join(f"{name}\n" for name in names))
     (root / "turned.txt").write_text("".join(f"{name}\n" for name in names[::-1]))
     put_model(root / "model.onnx")
+    (root / "frame_judge.py").write_text(
+        "def build():\n    return lambda clips: clips.mean(axis=(1, 2, 3))\n"
+    )
+    (root / "acts.txt").write_text("run\nwalk\njump\n")
     shutil.copy(root / "model.onnx", root / "twin.onnx")
     small = ("--format", "png", "--jobs", "1", "--severities", "1,2", "--corruptions")
     cli("make-c", "--source", root / "photos", "--output", root / "set", *small, "gaussian_noise,contrast")
@@ -447,6 +453,8 @@ def places(tmp_path_factory):
     cli("make-c", "--source", root / "digits", "--output", root / "predicted", *small, "gaussian_noise")
     cli("make-c", "--source", root / "fewer", "--output", root / "few", *small, "gaussian_noise")
     cli("make-c", "--source", root / "wide", "--output", root / "large_set", *small, "gaussian_noise")
+    clips = ("--dataset", "clips", "--source", root / "clips", "--corruptions", "fog", "--severities", "1")
+    cli("make-c", *clips, "--output", root / "clip_set", "--format", "png", "--jobs", "1")
     few = ("--perturbations", "translate,rotate", "--limit", "1", "--format", "png", "--jobs", "1")
     for number, name in enumerate(("sequences", "others_sequences")):
         cli("make-p", "--source", root / "photos", "--output", root / name, *few, "--seed", number)
@@ -473,7 +481,8 @@ def observe(words, folder, before):
         call(each)
     result = call(words)
     printed = re.sub(r"[\d.]+ (s|min|h|images|sequences|clips)/?\b|[\d.]+ (k|M|G)?B\b", "", result.output)
-    return result.exit_code, printed, tree(folder)
+    files = {name: data for name, data in tree(folder).items() if not name.endswith("predictions.json")}
+    return result.exit_code, printed, files
 
 
 def call(words):
@@ -537,4 +546,5 @@ def test_each_flag_is_tried_or_stands_among_the_exceptions():
 @pytest.mark.parametrize("name", EFFECTS)
 def test_each_flag_has_an_effect(name, places, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(Path(places["model"]).parent)
     assert find_faults(name, EFFECTS, places, tmp_path / "work") == []
