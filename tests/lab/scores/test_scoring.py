@@ -32,6 +32,7 @@ from robustgen.metrics.corruption_errors import FORMULAS, read_published
 from robustgen.pixels.benchmarks.corruptions import FAMILIES
 from tests.digits import PLAIN, put_folder, put_model
 from tests.helpers import cli, cli_error, pixels_of, slow_after
+from tests.lab.inspection.test_pages import page_data
 
 IMAGES = 1000
 KEYS = [f"n{i % 10:08d}/{i:04d}.JPEG" for i in range(IMAGES)]
@@ -1065,8 +1066,9 @@ def test_keys_are_held_against_the_set(tmp_path):
     command = ("score", tmp_path / "few" / "digits", "--partial", "--predicted-set", tmp_path / "c")
     notes = cli(*command, *page).stderr
     assert f"the predictions are of 10 of the 30 images of {tmp_path / 'c'}, as their command chose" in notes
-    shown = {*re.findall(r'alt="([^"]*), clean"', (tmp_path / "page.html").read_text())}
-    assert shown and shown <= {*np.load(tmp_path / "few" / "digits" / "clean.npz")["keys"]}
+    data = page_data(tmp_path / "page.html")
+    pictured = {data["keys"][each.rpartition(" ")[2]] for each in data["thumbs"]}
+    assert pictured and pictured <= {*np.load(tmp_path / "few" / "digits" / "clean.npz")["keys"]}
     about = tmp_path / "few" / "digits" / ABOUT
     about.write_text(about.read_text().replace('"keys": "', '"keys": "0'))
     assert "20 of 30 keys are missing" in cli_error(*command)
