@@ -84,7 +84,6 @@ OWNERS = {
     "torch": {"torch"},
     "pycocotools": {"lab.models.masks"},
     "openpyxl": {"lab.scores.answer_files"},
-    "skimage": {"pixels.imaging.cleaning"},
     "imagecorruptions": set(),
 }
 
