@@ -208,7 +208,7 @@ EFFECTS = {
             "--perturbations": ("! {sequences} {others_sequences}", "--perturbations translate"),
             "--partial": ("! {set} {part}", "--partial"),
             "--clean-images": ("! {part} {bare} --partial", "--clean-images {part}/clean"),
-            "--format": ("{set} {other}", "--format json"),
+            "--format": ("! {set} {other}", "--format json"),
             "--output": "--output c.html",
         },
     ),
