@@ -221,7 +221,10 @@ EFFECTS = {
             "--libjpeg": ("--source {photos}", "--libjpeg ijg"),
             "--with": ("--corruptions laion-c:stickers --source {large}", "--with tiles={others}"),
             "--images": "--images 1",
-            "--format": ("--source {photos} --severities 1 --corruptions contrast", "--format json"),
+            "--format": (
+                "! --source {photos} --images 2 --severities 1 --corruptions contrast --jobs 1",
+                "--format json",
+            ),
         },
     ),
     "evaluate": (
