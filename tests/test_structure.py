@@ -84,6 +84,7 @@ OWNERS = {
     "torch": {"torch"},
     "pycocotools": {"lab.models.masks"},
     "openpyxl": {"lab.scores.answer_files"},
+    "skimage": {"pixels.imaging.cleaning"},
     "imagecorruptions": set(),
 }
 

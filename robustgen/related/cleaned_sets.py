@@ -6,7 +6,7 @@ of images file by file. `robustgen predict` reads the result like the original.
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,10 +18,10 @@ from robustgen.files.set_files import check_folder
 from robustgen.files.storage import Store, open_store
 from robustgen.pixels.benchmarks.kinds import IMAGE, TITLES, Variant, require
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
-from robustgen.pixels.imaging.cleaning import Clahe
+from robustgen.pixels.imaging.cleaning import CLEANINGS, Cleaning
 from robustgen.pixels.imaging.decode import as_rgb, name_image_in_errors
 from robustgen.pixels.imaging.file_tags import NO_TAGS, FileTags
-from robustgen.related.settings import CleaningChoices
+from robustgen.related.settings import CLEANING_CHOICES, CleaningChoices
 from robustgen.sets.dataset.layouts import describe_likely_maps
 from robustgen.sets.dataset.opening import CLEANED, open_set, read_manifest_of
 from robustgen.sets.dataset.plan import Plan, assemble_plan
@@ -48,12 +48,12 @@ class CleaningRecipe(Recipe[Any]):
 
     Attributes
     ----------
-    cleaning : Clahe
+    cleaning : Cleaning
     digest : str, optional
         Digest of the source, if file sizes cannot show whether it has changed.
     """
 
-    cleaning: Clahe
+    cleaning: Cleaning
     digest: str | None = None
 
     @property
@@ -69,6 +69,10 @@ class CleaningRecipe(Recipe[Any]):
             "source_digest": self.digest,
             "parameters": {variant.folder: {} for variant in variants},
         }
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of the libraries of the cleaning."""
+        return self.cleaning.versions()
 
     def prepare(self, loaded: Decoded | VariantReader) -> Rgb | VariantReader:
         """Return the pixels of an image, or the function that reads one in a variant."""
@@ -183,7 +187,9 @@ def plan_cleaning(choices: CleaningChoices) -> Plan:
     if CLEANED in manifest:
         (earlier,) = manifest[CLEANED]
         raise SourceError(f"{root.location}: is already the result of preprocess {earlier}")
-    cleaning, name = Clahe(choices.clip_limit, choices.tiles), Clahe.name
+    name = next(name for name, each in CLEANING_CHOICES.items() if isinstance(choices, each))
+    row = CLEANINGS[name]
+    cleaning = row(**{each.name: getattr(choices, each.name) for each in fields(row)})  # type: ignore[arg-type]
     images = _SetImages(root.location)
     dataset = images.written if _is_c_set(images, root, manifest, name) else None
     source: Items[Any] = images if dataset else ImageFolder(root.location, SourceOptions(classes=False))

@@ -28,7 +28,11 @@ RELATED: Final = Wing(
                 "robustgen.related.settings:IconChoices",
                 "robustgen.related.icons.icon_set:plan_icons",
             ),
-            "CLAHE": SetRow("preprocess clahe", "robustgen.related.settings:CleaningChoices", _CLEANING),
+            "CLAHE": SetRow("preprocess clahe", "robustgen.related.settings:ClaheChoices", _CLEANING),
+            "Denoising": SetRow("preprocess denoise", "robustgen.related.settings:DenoiseChoices", _CLEANING),
+            "Median filter": SetRow(
+                "preprocess median", "robustgen.related.settings:MedianChoices", _CLEANING
+            ),
         }
     ),
     public=MappingProxyType(

@@ -1,6 +1,7 @@
 """Choices of the related benchmarks."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -22,7 +23,7 @@ from robustgen.settings.fields import (
     Whole,
     make_absolute,
 )
-from robustgen.settings.models import ClaheKeys, ModelInput
+from robustgen.settings.models import ClaheKeys, DenoiseKeys, MedianKeys, ModelInput
 
 SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING
 MODEL = Group.MODEL
@@ -71,8 +72,8 @@ class AugMixChoices(Choices):
 # --- preprocess ------------------------------------------------------------------------------------
 
 
-class CleaningChoices(Choices, ClaheKeys):
-    """Choices of preprocess clahe."""
+class CleaningChoices(Choices):
+    """Choices of all commands of preprocess."""
 
     quality: Annotated[Count, Field(le=95), Flag(OUTPUT, "N", Part.ENCODING)] = 95
     """quality of JPEG files"""
@@ -82,6 +83,25 @@ class CleaningChoices(Choices, ClaheKeys):
     """title of the source, as its manifest says"""
     origin: str | None = None
     """digest of the images that the source was made from"""
+
+
+class ClaheChoices(CleaningChoices, ClaheKeys):
+    """Choices of preprocess clahe."""
+
+
+class DenoiseChoices(CleaningChoices, DenoiseKeys):
+    """Choices of preprocess denoise."""
+
+
+class MedianChoices(CleaningChoices, MedianKeys):
+    """Choices of preprocess median."""
+
+
+CLEANING_CHOICES: Final[Mapping[str, type[CleaningChoices]]] = {
+    "clahe": ClaheChoices,
+    "denoise": DenoiseChoices,
+    "median": MedianChoices,
+}
 
 
 class CleaningCommand(Options):

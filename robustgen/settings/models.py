@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, StrictBool, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, field_validator, model_validator
 
 from robustgen.errors import ArgumentError, quote
 from robustgen.settings.class_lists import read_classes
@@ -63,6 +63,15 @@ ClipLimit = Annotated[float, Field(gt=0, le=256, allow_inf_nan=False)]
 TileCount = Annotated[Count, Field(le=64)]
 
 
+def _check_odd(value: int) -> int:
+    if value % 2 == 0:
+        raise ArgumentError(f"must be odd, not {value}")
+    return value
+
+
+OddSide = Annotated[Count, Field(ge=3, le=31), AfterValidator(_check_odd)]
+
+
 class ClaheKeys(Options):
     """Parameters of CLAHE; higher limits clip nothing, and more tiles have few pixels."""
 
@@ -72,21 +81,50 @@ class ClaheKeys(Options):
     """tiles along each side"""
 
 
-class CleaningKeys(Options):
-    """Cleaning of images, with its parameters."""
+class DenoiseKeys(Options):
+    """Parameters of non-local means."""
 
-    clahe: ClaheKeys
+    patch: Annotated[OddSide, Flag(CONTENT, "N", Part.OPERATIONS)] = 5
+    """side of the patches that are compared, odd"""
+    distance: Annotated[Count, Field(le=31), Flag(CONTENT, "N", Part.OPERATIONS)] = 6
+    """largest distance of patches along each axis"""
+    strength: Annotated[Positive, Field(le=10), Flag(CONTENT, "X", Part.OPERATIONS)] = 0.6
+    """cut-off distance, as a multiple of the estimated noise"""
+
+
+class MedianKeys(Options):
+    """Parameters of the median filter."""
+
+    size: Annotated[OddSide, Flag(CONTENT, "N", Part.OPERATIONS, name="window")] = 3
+    """side of the square in pixels, odd"""
+
+
+class CleaningKeys(Options):
+    """One way of cleaning images, with its parameters."""
+
+    clahe: ClaheKeys | None = None
     """contrast limited adaptive histogram equalisation"""
+    denoise: DenoiseKeys | None = None
+    """non-local means, as strong as the estimated noise"""
+    median: MedianKeys | None = None
+    """median filter"""
+
+    @model_validator(mode="after")
+    def _check_single(self) -> "Self":
+        if sum(own is not None for _, own in self) != 1:
+            raise ArgumentError(f"must be one of {', '.join(CleaningKeys.model_fields)}")
+        return self
 
 
 def _read_cleaning(value: Any) -> Any:
     """Return the mapping that a name stands for, with the default parameters."""
     if value in (None, "none"):
         return None
-    if value == "clahe":
+    if isinstance(value, str) and value in CleaningKeys.model_fields:
         return {value: {}}
-    if not isinstance(value, CleaningKeys) and not (isinstance(value, Mapping) and [*value] == ["clahe"]):
-        raise ArgumentError(f"must be clahe, none, or a mapping of clahe, not {quote(value)}")
+    if not isinstance(value, (Mapping, CleaningKeys)):
+        names = ", ".join(CleaningKeys.model_fields)
+        raise ArgumentError(f"must be {names}, none, or a mapping of one of them, not {quote(value)}")
     return value
 
 
@@ -116,7 +154,7 @@ class InputKeys(Options):
     clean_input: Annotated[
         CleaningKeys | None,
         BeforeValidator(_read_cleaning),
-        Flag(INPUT, "clahe|none", complete=lambda: ("clahe", "none")),
+        Flag(INPUT, "clahe|denoise|median|none", complete=lambda: [*CleaningKeys.model_fields, "none"]),
     ] = None
     """clean the images first"""
     interpolation: Literal["bilinear", "bicubic"] = "bilinear"

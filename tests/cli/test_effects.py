@@ -74,7 +74,7 @@ OUTPUTS = {
     "--save": "--save top5",
     "--quiet": "--quiet",
     "--output": "--output other",
-    "--clean-input": "--clean-input clahe",
+    "--clean-input": "--clean-input median",
     "--classes": "--classes {turned}",
     "--preprocessing": "--preprocessing std=2",
 }

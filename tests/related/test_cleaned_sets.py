@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from robustgen.pixels.imaging.cleaning import Clahe, clahe
+from robustgen.pixels.imaging.cleaning import Clahe, Denoise, Median, clahe
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.sets.dataset.opening import open_set
 from tests.digits import PLAIN
@@ -35,8 +35,9 @@ from tests.sets.formats.test_shards import FORMATS
 from tests.sets.sources.test_published import make_medmnist
 
 
-def test_a_set_is_cleaned_as_predict_does_it(set_c, model, tmp_path):
-    cleaning, name = Clahe(), "clahe"
+@pytest.mark.parametrize("cleaning", [Denoise(), Median()])
+def test_a_set_is_cleaned_as_predict_does_it(set_c, model, cleaning, tmp_path):
+    name = cleaning.name
     for lossless in (*set_c.glob("clean/*/*"), *set_c.glob("fog/3/*/*")):
         target = tmp_path / "png" / lossless.relative_to(set_c).with_suffix(".png")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -204,7 +205,7 @@ def test_twice_is_refused(set_c, model, tmp_path):
     preprocess(set_c, tmp_path / "c")
     again = cli_error("preprocess", "clahe", tmp_path / "c", tmp_path / "d")
     assert again.startswith(f"{tmp_path / 'c'}: ") and again.endswith("preprocess clahe")
-    flags = ("--model", model, "--output", tmp_path / "p", *PLAIN, "--clean-input", "clahe")
+    flags = ("--model", model, "--output", tmp_path / "p", *PLAIN, "--clean-input", "median")
     assert "clahe" in cli_error("predict", tmp_path / "c", *flags)
 
 
@@ -287,7 +288,7 @@ def test_maps_of_labels_are_not_cleaned(cityscapes, tmp_path):
 
 def test_orientation_and_profile_are_kept(turned, tmp_path):
     for source in (turned.parent / "out", turned):
-        cli("preprocess", "clahe", source, tmp_path / source.name, "--jobs", 1)
+        cli("preprocess", "median", source, tmp_path / source.name, "--jobs", 1)
     for folder in (tmp_path / "out" / "clean", tmp_path / "out" / "contrast" / "2", tmp_path / "src"):
         for number in range(9):
             with Image.open(folder / "val" / f"{number}jpg.jpg") as image:
@@ -295,7 +296,7 @@ def test_orientation_and_profile_are_kept(turned, tmp_path):
 
 
 def test_sets_of_clips_are_refused(made, tmp_path):
-    assert "clips" in cli_error("preprocess", "clahe", made, tmp_path / "cleaned")
+    assert "clips" in cli_error("preprocess", "median", made, tmp_path / "cleaned")
 
 
 def test_variants_on_a_server_are_read_at_once(output, tmp_path, gather):

@@ -175,6 +175,8 @@ EFFECTS = {
         },
     ),
     "preprocess clahe": clean("clahe", clip_limit=9, tiles=2),
+    "preprocess denoise": clean("denoise", patch=3, distance=2, strength=5),
+    "preprocess median": clean("median", window=7),
 }
 
 

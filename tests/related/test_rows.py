@@ -8,7 +8,7 @@ import pytest
 
 import robustgen
 from robustgen.files.registry import load_row
-from robustgen.pixels.imaging.cleaning import Clahe
+from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.related.rows import RELATED
 from robustgen.related.streams.settings import SETTINGS
 from tests.cli.test_help import SPEAKERS, check_without_models, find_strange_flags, list_modules
@@ -18,7 +18,8 @@ from tests.test_docs import read
 from tests.test_docs_reference import check_sections, script
 from tests.test_structure import check_unloaded
 
-_OF_SETS = "make-augmix make-icons preprocess_clahe"
+_PREPROCESS = "preprocess_clahe preprocess_denoise preprocess_median"
+_OF_SETS = f"make-augmix make-icons {_PREPROCESS}"
 _OF_SOURCES = "make-augmix stream stream_ccc stream_measure"
 # As in tests/cli/test_help.py: rooms whose messages the commands of this wing print too, and its own.
 ALSO = {
@@ -37,14 +38,14 @@ ALSO = {
     "settings": _OF_SOURCES,
     "sets/sources": _OF_SOURCES,
     "sets/sources/labels": _OF_SOURCES,
-    "sets/sources/trees": f"{_OF_SOURCES} filter_a filter_o make-icons preprocess_clahe",
+    "sets/sources/trees": f"{_OF_SOURCES} filter_a filter_o make-icons {_PREPROCESS}",
 }
 OWN = {
     "related": "make-augmix make-icons make-subtypes filter_a filter_o",
     "related/cli/filtration": "filter_a filter_o",
     "related/cli/streams": "stream",
     "related/training_copies": "make-augmix",
-    "related/cleaned_sets": "preprocess_clahe",
+    "related/cleaned_sets": _PREPROCESS,
     "related/filtration": "filter_a filter_o",
     "related/icons": "make-icons",
     "related/streams/drawing": "stream",
@@ -60,7 +61,7 @@ def test_messages_name_only_flags_of_the_commands_that_print_them():
 
 
 def test_every_set_has_a_command_settings_and_a_planner():
-    check_rows(RELATED.sets, "robustgen.related.", {Clahe.title})
+    check_rows(RELATED.sets, "robustgen.related.", {each.title for each in CLEANINGS.values()})
 
 
 @pytest.mark.parametrize("module", RELATED.public)

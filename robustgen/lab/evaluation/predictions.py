@@ -35,7 +35,7 @@ from robustgen.files.storage import Store, measure, open_store
 from robustgen.files.text_files import describe_difference
 from robustgen.metrics import top_classes
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant, parse_variant
-from robustgen.pixels.imaging.cleaning import Clahe
+from robustgen.pixels.imaging.cleaning import CLEANINGS
 
 # Names of files that are no folder of severities.
 _NO_SEVERITIES = {CLEAN, *BENCHMARKS["p"].names}
@@ -53,8 +53,8 @@ def list_treatments(settings: Mapping[str, Any]) -> list[str]:
     """Return the cleaning of the images that `predictions.json` records, if there is any."""
     given = settings.get("preprocessing")
     places = settings.get("cleaned"), given.get("clean_input") if isinstance(given, Mapping) else None
-    is_cleaned = any(isinstance(place, Mapping) and Clahe.name in place for place in places)
-    return [Clahe.title] * is_cleaned
+    names = [name for place in places if isinstance(place, Mapping) for name in place]
+    return [each.title for name, each in CLEANINGS.items() if name in names]
 
 
 def describe_outputs(settings: Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ from robustgen.lab.inspection.report_pictures import (
 from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS, FAMILIES
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, TITLES, Kind
 from robustgen.pixels.benchmarks.registry import BENCHMARK_FAMILY, Family
-from robustgen.pixels.imaging.cleaning import Clahe
+from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.sets.dataset.manifest import read_errors
 from robustgen.sets.dataset.opening import CLEANED, open_set
 from robustgen.sets.formats import FORMATS
@@ -60,9 +60,9 @@ def list_facts(dataset: WrittenSet, sample: SetSample) -> Iterator[tuple[str, st
     if not manifest:
         yield f"{dataset.benchmark.noun}s".capitalize(), f"{sample.total:,}"
         return
-    for parameters in get_part(manifest, CLEANED).values():
+    for name, parameters in get_part(manifest, CLEANED).items():
         told = [f"{key.replace('_', ' ')} {value}" for key, value in parameters.items()]
-        yield "Preprocessing", ", ".join([Clahe.title, *told])
+        yield "Preprocessing", ", ".join([CLEANINGS[name].title, *told])
     if scale := settings.get("scale"):
         nearest = f"the size nearest to each {dataset.benchmark.medium.name}'s"
         which = nearest if scale == "nearest" else f"{scale} pixels"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from robustgen.errors import ConfigError, UnknownNameError
-from robustgen.pixels.imaging.cleaning import Clahe
+from robustgen.pixels.imaging.cleaning import CLEANINGS, Cleaning
 from robustgen.settings.fields import spell
 from robustgen.settings.loading import check, convert
 from robustgen.settings.models import Axes, Colour, InputKeys, OutputForm
@@ -50,7 +50,7 @@ class Preprocessing:
         Height and width that images are resized to; None: images must have the model's size.
     classes : tuple of str, optional
         Class folders in the order of the model's outputs.
-    clean_input : Clahe, optional
+    clean_input : Cleaning, optional
         Cleaning of the stored images, before they are resized.
     interpolation : {"bilinear", "bicubic"}
         Method of resizing.
@@ -68,7 +68,7 @@ class Preprocessing:
     layout: Axes | None = None
     input_size: tuple[int, int] | None = None
     classes: tuple[str, ...] | None = None
-    clean_input: Clahe | None = None
+    clean_input: Cleaning | None = None
     interpolation: Interpolation = "bilinear"
     channel_order: ChannelOrder = "rgb"
     outputs: OutputForm | None = None
@@ -240,7 +240,8 @@ def _override(base: Preprocessing, keys: InputKeys, origins: Mapping[str, str]) 
     """Return `base` with the given `keys`, which come from `origins`."""
     given = {key: getattr(keys, key) for key in keys.model_fields_set}
     if keys.clean_input:
-        given["clean_input"] = Clahe(**keys.clean_input.clahe.model_dump())
+        ((name, own),) = keys.clean_input.model_dump(exclude_none=True).items()
+        given["clean_input"] = CLEANINGS[name](**own)
     known = {key: origin for key, origin in origins.items() if key in (*_DESCRIBED, "channel_order")}
     return replace(base, **given, origins={**base.origins, **known})
 

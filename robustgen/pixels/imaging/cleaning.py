@@ -1,17 +1,51 @@
-"""Contrast limited adaptive histogram equalisation of images before a model sees them."""
+"""Cleaning of images before a model sees them: CLAHE, non-local means and a median filter."""
 
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from importlib import metadata
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, explain_import
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.pixels.imaging.kernels import elementwise
 from robustgen.pixels.imaging.third_party import cv2
+
+
+class Cleaning(ABC):
+    """A way of cleaning images, with its parameters. Hashable and picklable.
+
+    Attributes
+    ----------
+    name : str
+        Name in flags and files.
+    title : str
+        Name for people, and title of a cleaned set.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+
+    @abstractmethod
+    def apply(self, image: Any) -> Rgb:
+        """Return the cleaned image, uint8 (H, W, 3), of an array or a Pillow image, which stays unchanged."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the name and the parameters, as plain values."""
+        return {self.name: asdict(self)}  # type: ignore[call-overload]  # subclasses are dataclasses
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of libraries that decide the pixels, apart from those of every set."""
+        return {}
+
+
+# --- contrast limited adaptive histogram equalisation ----------------------------------------------
 
 # Preprocessing of the ICLR 2019 paper, section 5.2, which found a lower mCE for networks finetuned on such
 # images. It gives neither the clip limit nor the tiles; the defaults here are those of OpenCV's
@@ -24,7 +58,7 @@ MOST_TILES = 64
 
 
 @dataclass(frozen=True)
-class Clahe:
+class Clahe(Cleaning):
     """Strength and grid of the equalisation.
 
     Attributes
@@ -44,8 +78,8 @@ class Clahe:
     clip_limit: float = 2.0
     tiles: int = 8
 
-    name: ClassVar[str] = "clahe"
-    title: ClassVar[str] = "CLAHE"
+    name = "clahe"
+    title = "CLAHE"
 
     def __post_init__(self) -> None:
         """Check both values: OpenCV ends the process for 0 tiles."""
@@ -57,10 +91,6 @@ class Clahe:
     def apply(self, image: Any) -> Rgb:
         """Equalise the lightness of the image."""
         return clahe(image, self)
-
-    def settings(self) -> dict[str, Any]:
-        """Return the name and the parameters, as plain values."""
-        return {self.name: asdict(self)}
 
 
 def clahe(image: Any, parameters: Clahe = Clahe(), rng: None = None) -> Rgb:
@@ -108,3 +138,129 @@ def clahe(image: Any, parameters: Clahe = Clahe(), rng: None = None) -> Rgb:
 def _extend(size: int, more: int) -> npt.NDArray[np.int64]:
     """Return the indices of `size` samples, followed by `more` that mirror their end."""
     return np.array([elementwise.beyond(index, size, True) for index in range(size + more)])
+
+
+# --- non-local means -------------------------------------------------------------------------------
+
+# Appendix F of the ICLR 2019 paper. It names the algorithm and the estimate of the noise, but no parameter.
+# The defaults are those of the fast example in scikit-image's gallery that is given the noise.
+
+# High-pass filter of Daubechies' wavelet with two vanishing moments.
+_ROOT: Final = math.sqrt(3)
+_DETAIL: Final = tuple(
+    weight / (4 * math.sqrt(2)) for weight in (-(1 + _ROOT), 3 + _ROOT, _ROOT - 3, 1 - _ROOT)
+)
+# Median of the absolute value of a standard normal variable.
+_MEDIAN: Final = 0.6744897501960817
+# Details of flat areas are smaller, if rounding errors make them other than zero; others of bytes are larger.
+_ZERO: Final = 1e-12
+
+
+def estimate_noise(image: Rgb) -> float:
+    """Return the standard deviation of the noise in an image, uint8 (H, W, 3), scaled to [0, 1].
+
+    This is the median absolute diagonal detail at the finest scale, without zeros, over that of normal noise
+    (Donoho and Johnstone, 1994, section 4.2), averaged over the channels: ``estimate_sigma`` of scikit-image.
+    """
+    channels = (_transform(_transform(image[..., channel] / 255).T) for channel in range(3))
+    details = (np.abs(each[np.abs(each) > _ZERO]) for each in channels)
+    return sum(float(np.median(each)) / _MEDIAN for each in details if each.size) / 3
+
+
+def _transform(plane: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the wavelet's details of each row (H, W), mirrored at the ends: ((W + 3) // 2) for each row."""
+    extended = np.pad(plane, ((0, 0), (2, 3)), "symmetric")
+    last = 2 * ((plane.shape[1] + 3) // 2) - 1
+    first, *others = (extended[:, start : start + last : 2] for start in (3, 2, 1, 0))
+    total = _DETAIL[0] * first
+    for weight, values in zip(_DETAIL[1:], others, strict=True):
+        total += weight * values
+    return np.asarray(total)
+
+
+@dataclass(frozen=True)
+class Denoise(Cleaning):
+    """Non-local means, as strong as the estimated noise.
+
+    Attributes
+    ----------
+    patch : int
+        Side of the patches that are compared, in pixels; odd.
+    distance : int
+        Largest distance of their centres along each axis, in pixels.
+    strength : float
+        Cut-off distance of the patches, as a multiple of the noise's standard deviation.
+    """
+
+    patch: int = 5
+    distance: int = 6
+    strength: float = 0.6
+
+    name = "denoise"
+    title = "Denoising"
+
+    def apply(self, image: Any) -> Rgb:
+        """Average similar patches, if the image has noise.
+
+        Raises
+        ------
+        MissingDependencyError
+            scikit-image is not installed.
+        """
+        pixels = as_rgb(image)
+        noise, means = estimate_noise(pixels), _import_restoration().denoise_nl_means
+        if not noise:
+            return pixels.copy()
+        result = means(
+            pixels / 255,
+            patch_size=self.patch,
+            patch_distance=self.distance,
+            h=self.strength * noise,
+            sigma=noise,
+            channel_axis=-1,
+        )
+        return np.asarray(np.clip(np.rint(result * 255), 0, 255), np.uint8).reshape(pixels.shape)
+
+    def versions(self) -> dict[str, str]:
+        """Return the version of scikit-image, which computes the means.
+
+        Raises
+        ------
+        MissingDependencyError
+            It is not installed.
+        """
+        _import_restoration()
+        return {"scikit-image": metadata.version("scikit-image")}
+
+
+def _import_restoration() -> Any:
+    with explain_import("denoise needs scikit-image", "demo"):
+        from skimage import restoration
+    return restoration
+
+
+# --- median filter -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Median(Cleaning):
+    """Median of each channel in a square.
+
+    Attributes
+    ----------
+    size : int
+        Side of the square in pixels; odd.
+    """
+
+    size: int = 3
+
+    name = "median"
+    title = "Median filter"
+
+    def apply(self, image: Any) -> Rgb:
+        """Replace each value by the median around it; the image is repeated at its borders."""
+        return np.asarray(cv2.medianBlur(as_rgb(image), self.size), np.uint8)
+
+
+CLEANINGS: Final[Mapping[str, type[Cleaning]]] = {each.name: each for each in (Clahe, Denoise, Median)}
+"""Name to class."""

@@ -19,7 +19,7 @@ from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Preprocessing
 from robustgen.metrics import softmax
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.cleaning import Clahe
+from robustgen.pixels.imaging.cleaning import Cleaning
 from robustgen.pixels.imaging.geometry import centre_crop, crop_ten, resize_shorter
 from robustgen.related.filtration.funnel import Floats, Opinions, Whole, summarise_opinions
 from robustgen.related.settings import Filtering
@@ -69,7 +69,7 @@ def geometry(height: int, width: int, shorter: int | None = None) -> CropSizes:
 
 
 # Settings that decide the input of a model: crops, and cleaning before them.
-View = tuple[CropSizes, Clahe | None]
+View = tuple[CropSizes, Cleaning | None]
 Crops = dict[View, Rgb]
 
 USUAL_SIDE: Final = 224

@@ -18,7 +18,7 @@ from robustgen.files.set_files import SUMS, TABLES, has_mirror
 from robustgen.files.storage import Store
 from robustgen.files.text_files import read_sums
 from robustgen.pixels.benchmarks.kinds import CLIPS_C, IMAGENET_P, find_medium
-from robustgen.pixels.imaging.cleaning import Clahe
+from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.pixels.imaging.decode import EXTENSIONS
 from robustgen.sets.sources.places import PARQUET, TEXT_TABLES
 
@@ -137,7 +137,7 @@ def _describe_labels(manifest: Mapping[str, Any]) -> list[str]:
 
 def _body(manifest: Mapping[str, Any]) -> str:
     settings, versions = manifest["settings"], manifest["settings"]["versions"]
-    choices = [f"{name} {settings[name]}" for name in ("edition", "seed", Clahe.name) if name in settings]
+    choices = [f"{name} {settings[name]}" for name in ("edition", "seed", *CLEANINGS) if name in settings]
     text = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
     names = ("dataset", "title", "images", "digest", "licence", "citation")
     return text.format(

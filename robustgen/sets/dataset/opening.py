@@ -9,7 +9,7 @@ from robustgen.files.set_files import MANIFEST, STATE, TABLES, check_folder
 from robustgen.files.storage import Store, open_store
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Kind, parse_variant
 from robustgen.pixels.benchmarks.registry import MEDMNIST
-from robustgen.pixels.imaging.cleaning import Clahe
+from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.sets.dataset.manifest import read_manifest
 from robustgen.sets.dataset.rows import find_set
 from robustgen.sets.dataset.state import SetLedger
@@ -22,6 +22,7 @@ from robustgen.sets.formats.trees import TreeSet
 
 CLEANED = "cleaned"
 """Key of the cleaning in the manifest of a set that `robustgen preprocess` created from another set."""
+_CLEANINGS = {each.title: each for each in CLEANINGS.values()}
 _LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
 
 
@@ -107,12 +108,12 @@ def read_manifest_of(store: Store) -> dict[str, Any]:
     if manifest and not manifest["complete"] and not manifest["failures"]:
         command = name_command(manifest["title"])
         raise SourceError(f"{store.location}: is not complete; {command} resumes its run")
-    if manifest.get("title") == Clahe.title:
-        config = manifest["config"]
+    if (title := manifest.get("title")) in _CLEANINGS:
+        config, name = manifest["config"], _CLEANINGS[title].name
         manifest |= {
             "title": config.get("benchmark"),
             "source": manifest["source"] | {"digest": config.get("origin")},
-            CLEANED: {Clahe.name: manifest["settings"].get(Clahe.name)},
+            CLEANED: {name: manifest["settings"].get(name)},
         }
     return manifest
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from robustgen.errors import ConfigError
 from robustgen.lab.models import preprocessing
-from robustgen.pixels.imaging.cleaning import Clahe, clahe
+from robustgen.pixels.imaging.cleaning import Clahe, Denoise, Median, clahe
 from tests.digits import PLAIN, put_folder
 from tests.helpers import cli, cli_error, photo, pixels_of
 
@@ -77,6 +77,8 @@ def test_sequences_are_equalised_frame_by_frame():
         ("clean_input: clahe", Clahe(2.0, 8)),
         ("clean_input: {clahe: {tiles: 4}}", Clahe(2.0, 4)),
         ("clean_input: {clahe: {clip_limit: 3, tiles: 2}}", Clahe(3.0, 2)),
+        ("clean_input: {denoise: {patch: 7}}", Denoise(7, 6, 0.6)),
+        ("clean_input: median", Median(3)),
         ("clean_input: none", None),
         ("", None),
     ],
@@ -92,9 +94,11 @@ def test_the_yaml_key_and_the_flag_that_wins_over_it(tmp_path, text, expected):
     [
         (
             "clean_input: 2",
-            "clean_input: must be clahe, none, or a mapping of clahe, not 2",
+            "clean_input: must be clahe, denoise, median, none, or a mapping of one of them, not 2",
         ),
-        ("clean_input: {}", "clean_input: must be clahe, none, or a mapping of clahe, not {}"),
+        ("clean_input: {clahe: {}, median: {}}", "clean_input: must be one of clahe, denoise, median"),
+        ("clean_input: {}", "clean_input: must be one of clahe, denoise, median"),
+        ("clean_input: {median: {size: 4}}", "clean_input.median.size: must be odd, not 4"),
         (
             "clean_input: {clahe: {tiles: 65}}",
             "clean_input.clahe.tiles: must be less than or equal to 64, not 65",

@@ -1,14 +1,17 @@
-"""Cleaning of images: CLAHE."""
+"""Cleaning of images: CLAHE, non-local means and the median filter."""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import cv2
 import numpy as np
 import pytest
+from scipy.ndimage import median_filter
 
 from robustgen.errors import ArgumentError, ArgumentTypeError
-from robustgen.pixels.imaging.cleaning import Clahe, clahe
+from robustgen.pixels.imaging.cleaning import CLEANINGS, Clahe, Denoise, Median, clahe, estimate_noise
 from tests.helpers import photo
+
+# --- CLAHE ---------------------------------------------------------------------------------------
 
 
 def lightness(image):
@@ -37,10 +40,11 @@ def test_a_tighter_limit_changes_less():
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 9), (5, 3), (33, 47), (64, 64)])
-def test_any_size_and_the_argument_stays(size):
+@pytest.mark.parametrize("cleaning", CLEANINGS.values(), ids=[*CLEANINGS])
+def test_any_size_and_the_argument_stays(cleaning, size):
     image = photo(*size)
     before = image.copy()
-    result = clahe(image)
+    result = cleaning().apply(image)
     assert result.shape == image.shape and result.dtype == np.uint8
     np.testing.assert_array_equal(image, before)
 
@@ -71,3 +75,41 @@ def test_parameters_out_of_range_are_refused(wrong):
     (name,) = wrong
     with pytest.raises(ArgumentError, match=f"{name} must be"):
         Clahe(**wrong)
+
+
+# --- non-local means and the median filter -------------------------------------------------------
+
+
+def smooth(side=64):
+    """A picture without noise."""
+    ramp = np.linspace(40, 200, side)
+    return np.stack([np.add.outer(ramp, ramp) / 2, np.outer(ramp, ramp) / 200, ramp + 0 * ramp[:, None]], -1)
+
+
+@pytest.mark.parametrize("deviation", [0.02, 0.05, 0.1])
+def test_the_estimate_finds_the_noise_that_was_added(deviation):
+    noise = np.random.default_rng(1).normal(0, 255 * deviation, (64, 64, 3))
+    image = np.clip(np.rint(smooth() + noise), 0, 255).astype(np.uint8)
+    assert estimate_noise(image) == pytest.approx(deviation, rel=0.1)
+
+
+def test_the_estimate_is_that_of_scikit_image():
+    # estimate_sigma(image / 255, average_sigmas=True, channel_axis=-1) with PyWavelets 1.9
+    for size, sigma in (((32, 32), 0.04575362162834532), ((33, 47), 0.04633720616478872)):
+        assert estimate_noise(photo(*size, 3)) == pytest.approx(sigma, rel=1e-12)
+
+
+def test_noise_is_removed_and_other_images_hardly_change():
+    clean, noise = smooth(), np.random.default_rng(1).normal(0, 20, (64, 64, 3))
+    noisy = np.clip(clean + noise, 0, 255).astype(np.uint8)
+    errors = [np.abs(image - clean).mean() for image in (noisy, Denoise().apply(noisy))]
+    assert errors[1] < 0.4 * errors[0]
+    for image in (clean.astype(np.uint8), np.full((20, 20, 3), (130, 7, 201), np.uint8)):
+        assert np.abs(Denoise().apply(image).astype(int) - image).max() <= 2
+
+
+def test_the_median_is_that_of_scipy():
+    image = photo(33, 47)
+    for size in (3, 5, 9):
+        expected = median_filter(image, (size, size, 1), mode="nearest")
+        np.testing.assert_array_equal(Median(size).apply(image), expected)
