@@ -323,7 +323,7 @@ class NpzFile(ArrayFile):
         """Read an array of labels, of which an image may have `several`."""
         with self._open() as archive:
             member, shape, dtype = array_files.find_array(archive, name)
-            _check_labels(name, shape[:1] if several else shape, dtype)
+            _check_labels(name, shape, dtype, several=several)
             labels: NDArray[Any] = np.load(io.BytesIO(archive.read(member)), allow_pickle=False)
             return labels
 
@@ -397,9 +397,9 @@ def open_array_file(store: Store, name: str) -> ArrayFile:
     return readers[name[-4:].lower()](store, name)
 
 
-def _check_labels(name: str, shape: Shape, dtype: np.dtype[Any]) -> None:
-    """Raise a ValueError for an array that cannot contain a label for each image."""
-    in_line = max(shape, default=0) == math.prod(shape)
+def _check_labels(name: str, shape: Shape, dtype: np.dtype[Any], *, several: bool = False) -> None:
+    """Raise a ValueError for an array that cannot contain a label for each image, or `several`."""
+    in_line = max(shape, default=0) == math.prod(shape) or (several and len(shape) == 2)
     if not in_line or dtype.kind not in "biufU" or math.prod(shape) * dtype.itemsize > _MOST_LABEL_BYTES:
         way = "; pass one integer for each image, for instance labels.argmax(1)" if not in_line else ""
         raise ValueError(f"{name}: {dtype} {shape} is not an array of labels{way}")
@@ -631,8 +631,8 @@ def _number(values: NDArray[Any]) -> tuple[NDArray[np.int64], tuple[str, ...], b
     """Return labels, names of the classes, and whether these are bare numbers."""
     if values.dtype.kind == "U":
         texts = [str(value).strip() for value in values]
-        names = sort_classes({*texts})
-        return np.array([*map(names.index, texts)], np.int64), tuple(names), False
+        numbers = {name: number for number, name in enumerate(sort_classes({*texts}))}
+        return np.array([numbers[text] for text in texts], np.int64), tuple(numbers), False
     whole = np.rint(values).astype(np.int64)
     if (whole != values).any() or whole.min() < 0 or whole.max() >= _MOST_CLASSES:
         raise ValueError(f"labels from {values.min()} to {values.max()} are not the numbers of classes")

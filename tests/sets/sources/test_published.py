@@ -270,6 +270,14 @@ def test_wrong_archives_are_refused(tmp_path, more, message):
         open_source(path).keys()
 
 
+def test_several_labels_of_an_image_count_towards_the_bound(chest, monkeypatch):
+    monkeypatch.setattr("robustgen.sets.sources.arrays._MOST_LABEL_BYTES", 3 * 14)
+    assert len(open_source(chest[0]).keys()) == 3
+    monkeypatch.setattr("robustgen.sets.sources.arrays._MOST_LABEL_BYTES", 3 * 14 - 1)
+    with pytest.raises(SourceError, match="test_labels"):
+        open_source(chest[0]).keys()
+
+
 def test_other_archives_and_damage(tmp_path, blood):
     np.savez(tmp_path / "other.npz", pictures=np.zeros(3))
     with pytest.raises(SourceError, match=r"other\.npz: contains no arrays called .* \(arrays: pictures\)"):
