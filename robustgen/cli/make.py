@@ -64,7 +64,7 @@ def _begin_nursery(output: str, jobs: int | None) -> None:
     from robustgen.sets.executors.workers import begin_nursery
 
     store = open_store(output)
-    if (jobs or count_cores()) > 1 and store.is_local and not store.exists(MANIFEST):
+    if store.is_local and not store.exists(MANIFEST) and (jobs or count_cores()) > 1:
         begin_nursery()
 
 

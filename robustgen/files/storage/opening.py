@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote
 
-from robustgen.errors import OutputError
+from robustgen.errors import OutputError, raise_as
 from robustgen.files.storage.base import Store
 from robustgen.files.storage.local import LocalStore
 
@@ -83,12 +83,12 @@ def open_log(path: str | os.PathLike[str], called: str) -> Iterator[Callable[[st
     OutputError
         The file cannot be written.
     """
-    with _blame(called):
+    with raise_as(OutputError, called, OSError):
         # Without a buffer, the lines of several processes do not mix.
         file = open(path, "ab", buffering=0)  # noqa: SIM115
 
     def append(line: str) -> None:
-        with _blame(called):
+        with raise_as(OutputError, called, OSError):
             file.write(f"{line}\n".encode("utf-8", "surrogateescape"))
 
     with file:
@@ -106,7 +106,7 @@ def save(location: str | os.PathLike[str], data: bytes | Iterable[bytes], called
         The file cannot be written.
     """
     parts = [data] if isinstance(data, bytes) else data
-    with _blame(called or str(location)):
+    with raise_as(OutputError, called or str(location), OSError):
         store, name = locate(location)
         path = Path(store.location, name)
         if store.is_local and path.exists() and not path.is_file():
@@ -117,12 +117,3 @@ def save(location: str | os.PathLike[str], data: bytes | Iterable[bytes], called
             store = LocalStore(store.location, temporary=store.location)
         with store.create(name) as file:
             file.writelines(parts)
-
-
-@contextmanager
-def _blame(called: str) -> Iterator[None]:
-    """Turn OSErrors into OutputErrors that begin with the name of the file."""
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(f"{called}: {error.strerror or error}") from error

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from PIL import Image, UnidentifiedImageError
 
-from robustgen.errors import ImageError, SourceError
+from robustgen.errors import ImageError, SourceError, raise_as
 from robustgen.files.storage.host import open_regular
 from robustgen.files.text_files import read_json
 from robustgen.pixels.imaging.decode import reason_of
@@ -143,10 +143,8 @@ def read_style(name: str, root: Path, licence: str | None = None) -> Style:
     SourceError
         The folder does not exist, or has none of the known layouts.
     """
-    try:
+    with raise_as(SourceError, str(root), OSError):
         folder, found = _pictures(root)
-    except OSError as error:
-        raise SourceError(f"{root}: {error.strerror}") from error
     if not found:
         hint = f"; is it {root / 'package'}?" if (root / "package").is_dir() else ""
         raise SourceError(f"{root} contains no emoji images in a known layout: {_LAYOUTS}{hint}")

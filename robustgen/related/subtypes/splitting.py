@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from robustgen.display import progress
-from robustgen.errors import SourceError
+from robustgen.errors import SourceError, raise_as
 from robustgen.files.ledger import Ledger, Record
 from robustgen.files.set_files import STATE, WrittenFile
 from robustgen.files.storage import Store, measure
@@ -231,10 +231,8 @@ def write_lists(source: Path, wordnet: Path, output: str | Path) -> SplitSummary
 
 def _folders(source: Path) -> frozenset[str]:
     """Return the names of the folders in `source` that look like WordNet ids."""
-    try:
+    with raise_as(SourceError, f"{source}: cannot be listed", OSError):
         entries = [entry for entry in os.scandir(source) if re.fullmatch(r"n\d{8}(\.tar)?", entry.name)]
-    except OSError as error:
-        raise SourceError(f"{source}: cannot be listed: {error.strerror}") from error
     folders = frozenset(entry.name for entry in entries if entry.is_dir())
     if not folders:
         hint = "; extract each n########.tar into a folder of its name" if entries else ""

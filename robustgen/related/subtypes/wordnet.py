@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from robustgen.errors import SourceError
+from robustgen.errors import SourceError, raise_as
 from robustgen.files.storage.host import read_regular
 
 DATA = "data.noun"
@@ -88,10 +88,8 @@ def open_wordnet(folder: Path) -> WordNet:
 
 
 def _read(path: Path) -> WordNet:
-    try:
+    with raise_as(SourceError, f"{path}: cannot be read", OSError):
         release, content = "", read_regular(path)
-    except OSError as error:
-        raise SourceError(f"{path}: cannot be read: {error.strerror}") from error
     words: dict[str, tuple[str, ...]] = {}
     narrower: dict[str, tuple[str, ...]] = {}
     for number, line in _lines(path, content):
